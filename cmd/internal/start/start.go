@@ -1,0 +1,98 @@
+// Package start is the common part of the functions' mains: it reads the
+// environment, makes the clients, and serves until the process is told to stop.
+package start
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/updraft-dev/updraft/pkg/record"
+	"github.com/updraft-dev/updraft/pkg/run"
+	"github.com/updraft-dev/updraft/pkg/transport"
+)
+
+// Environment of a function, as its Knative Service sets it.
+type Environment struct {
+	// Port to listen on; Knative sets it.
+	Port int `default:"8080"`
+	// BrokerURL is where events are sent.
+	BrokerURL string `envconfig:"BROKER_URL" required:"true"`
+	// BrokerNamespace and BrokerName are the Broker that alarms ring at.
+	BrokerNamespace string `envconfig:"BROKER_NAMESPACE" default:"updraft-system"`
+	BrokerName      string `envconfig:"BROKER_NAME" default:"updraft"`
+	// ReportURL is where runs report to: the status function.
+	ReportURL string `envconfig:"REPORT_URL" default:"http://updraft-status.updraft-system.svc.cluster.local"`
+	// AgentImage is the image that holds the agent.
+	AgentImage string `envconfig:"AGENT_IMAGE"`
+	// RunImage is the image of runs whose Workspace names none.
+	RunImage string `envconfig:"DEFAULT_RUN_IMAGE"`
+	// Timeout of runs whose Update names none.
+	Timeout time.Duration `envconfig:"DEFAULT_TIMEOUT" default:"1h"`
+}
+
+// Parts are what a function is made of.
+type Parts struct {
+	Clients  *record.Clients
+	Tokens   authenticationv1client.TokenReviewsGetter
+	Alarms   *record.Alarms
+	Broker   transport.Sender
+	Settings run.Settings
+	Log      *slog.Logger
+}
+
+// Main serves the function that assemble makes of its parts. It does not return.
+func Main(name string, assemble func(Parts) transport.Handle) {
+	log := slog.New(slog.NewJSONHandler(os.Stdout, nil)).With("function", name)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx, log, assemble); err != nil {
+		log.Error("Function ended", "error", err.Error())
+		os.Exit(1) //nolint:gocritic // the signal handler goes with the process
+	}
+}
+
+func serve(ctx context.Context, log *slog.Logger, assemble func(Parts) transport.Handle) error {
+	var env Environment
+	if err := envconfig.Process("", &env); err != nil {
+		return fmt.Errorf("cannot read the environment: %w", err)
+	}
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return fmt.Errorf("cannot find the API server: %w", err)
+	}
+	parts, err := NewParts(config, env, log)
+	if err != nil {
+		return err
+	}
+	return transport.Serve(ctx, fmt.Sprintf(":%d", env.Port), transport.Handler(log, assemble(*parts)))
+}
+
+// NewParts makes the parts of a function that acts with the rights of config.
+func NewParts(config *rest.Config, env Environment, log *slog.Logger) (*Parts, error) {
+	clients, err := record.NewClients(config)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := authenticationv1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client for token reviews: %w", err)
+	}
+	broker, err := transport.NewSender(env.BrokerURL)
+	if err != nil {
+		return nil, err
+	}
+	return &Parts{
+		Clients: clients, Tokens: tokens, Broker: broker, Log: log,
+		Alarms:   &record.Alarms{Client: clients.Dynamic, BrokerNamespace: env.BrokerNamespace, BrokerName: env.BrokerName},
+		Settings: run.Settings{AgentImage: env.AgentImage, ReportURL: env.ReportURL, RunImage: env.RunImage, Timeout: env.Timeout},
+	}, nil
+}

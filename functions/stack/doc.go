@@ -1,0 +1,8 @@
+// Package stack is the function that decides: it wakes on Stacks, Programs and
+// Workspaces, assesses the Stack, claims an Update, and makes the Workspace and
+// the Update.
+//
+// The writes of one change, in order: the Stack's finalizer; the claim
+// (status.currentUpdate); the Workspace; the Update. Each may be the last before
+// a crash: whoever looks next goes on from there.
+package stack

@@ -1,0 +1,201 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/record"
+	"github.com/updraft-dev/updraft/pkg/run"
+	"github.com/updraft-dev/updraft/pkg/transport"
+)
+
+// report takes what a run's pod says of it. The token, not the event, tells
+// which pod speaks; the event tells of which Update, and the pod must be of that
+// Update's Job.
+func (f *Function) report(ctx context.Context, e cloudevents.Event, about event.Ref) error {
+	pod, err := f.speaker(ctx, about.Namespace)
+	if err != nil {
+		return err
+	}
+	u, err := record.Found(f.Clients.Pulumi.AutoV1alpha1().Updates(about.Namespace).Get(ctx, about.Name, metav1.GetOptions{}))
+	if err != nil {
+		return fmt.Errorf("cannot get Update %s: %w", about.Name, err)
+	}
+	if u == nil {
+		return transport.Refuse(http.StatusConflict, fmt.Errorf("update %s is gone", about.Name))
+	}
+	switch e.Type() {
+	case event.TypeRunTaken:
+		return f.taken(ctx, e, u, pod)
+	case event.TypeRunRunning:
+		return f.running(ctx, e, u, pod)
+	default:
+		return f.finished(ctx, e, u, pod)
+	}
+}
+
+// Keys of a TokenReview's answer for a token that is bound to a pod.
+const (
+	extraPodName = "authentication.kubernetes.io/pod-name"
+	extraPodUID  = "authentication.kubernetes.io/pod-uid"
+)
+
+// speaker reviews the token and reads the pod that it is bound to: the API
+// server accepts a deleted pod's token from its cache for some seconds.
+func (f *Function) speaker(ctx context.Context, namespace string) (*corev1.Pod, error) {
+	token, ok := strings.CutPrefix(transport.Authorization(ctx), "Bearer ")
+	if !ok || token == "" {
+		return nil, transport.Refuse(http.StatusUnauthorized, errors.New("a report needs the token of its pod"))
+	}
+	review, err := f.Tokens.TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{run.TokenAudience}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot review a token: %w", err)
+	}
+	name, uid, err := boundPod(review.Status)
+	if err != nil {
+		return nil, transport.Refuse(http.StatusUnauthorized, err)
+	}
+	if !strings.HasPrefix(review.Status.User.Username, "system:serviceaccount:"+namespace+":") {
+		return nil, transport.Refuse(http.StatusForbidden, errors.New("the token is of another namespace than the Update"))
+	}
+	pod, err := record.Found(f.Clients.Core.Pods(namespace).Get(ctx, name, metav1.GetOptions{}))
+	if err != nil {
+		return nil, fmt.Errorf("cannot get Pod %s: %w", name, err)
+	}
+	if pod == nil || pod.UID != uid {
+		return nil, transport.Refuse(http.StatusForbidden, fmt.Errorf("pod %s of the token is gone", name))
+	}
+	return pod, nil
+}
+
+func boundPod(status authenticationv1.TokenReviewStatus) (name string, uid types.UID, err error) {
+	if !status.Authenticated || !slices.Contains(status.Audiences, run.TokenAudience) {
+		return "", "", errors.New("the token is not valid for a report")
+	}
+	names, uids := status.User.Extra[extraPodName], status.User.Extra[extraPodUID]
+	if len(names) != 1 || len(uids) != 1 {
+		return "", "", errors.New("the token is not bound to a pod")
+	}
+	return names[0], types.UID(uids[0]), nil
+}
+
+// taken gives the run to a pod of the Update's Job, once: another pod is
+// refused, and so is any once the Update is Complete or being deleted.
+func (f *Function) taken(ctx context.Context, e cloudevents.Event, u *autov1alpha1.Update, pod *corev1.Pod) error {
+	var data event.Taken
+	if err := e.DataAs(&data); err != nil {
+		return transport.Refuse(http.StatusBadRequest, err)
+	}
+	if data.UID != string(u.UID) || u.Settled() || u.DeletionTimestamp != nil {
+		return transport.Refuse(http.StatusConflict, fmt.Errorf("update %s is not to be run", u.Name))
+	}
+	if run.Taken(u) {
+		if u.Status.Run.PodUID == pod.UID {
+			return nil
+		}
+		return transport.Refuse(http.StatusConflict, fmt.Errorf("update %s was taken by pod %s", u.Name, u.Status.Run.PodName))
+	}
+	job, err := record.Found(f.Clients.Batch.Jobs(u.Namespace).Get(ctx, u.Name, metav1.GetOptions{}))
+	if err != nil {
+		return fmt.Errorf("cannot get Job %s: %w", u.Name, err)
+	}
+	owner := metav1.GetControllerOf(pod)
+	if job == nil || job.DeletionTimestamp != nil || !run.OwnedByUpdate(job, u) || owner == nil || owner.UID != job.UID {
+		return transport.Refuse(http.StatusForbidden, fmt.Errorf("pod %s is not of the Job of Update %s", pod.Name, u.Name))
+	}
+	next := u.DeepCopy()
+	next.Status.Run = &autov1alpha1.RunStatus{PodName: pod.Name, PodUID: pod.UID, Node: pod.Spec.NodeName, Phase: autov1alpha1.RunTaken}
+	next.Status.StartTime = metav1.NewTime(f.Now())
+	next.MarkProgressing(metav1.NewTime(f.Now()), "The run goes on in Pod "+pod.Name)
+	if _, err := f.writeStatus(ctx, u, next); err != nil {
+		return err
+	}
+	f.Log.Info("Run taken", "namespace", u.Namespace, "name", u.Name, "pod", pod.Name)
+	return nil
+}
+
+// running records which process runs the operation, so that a lock which it may
+// leave in the state backend can be told.
+func (f *Function) running(ctx context.Context, e cloudevents.Event, u *autov1alpha1.Update, pod *corev1.Pod) error {
+	var data event.Running
+	if err := e.DataAs(&data); err != nil {
+		return transport.Refuse(http.StatusBadRequest, err)
+	}
+	if !run.Taken(u) || u.Status.Run.PodUID != pod.UID || u.Settled() {
+		return transport.Refuse(http.StatusConflict, fmt.Errorf("pod %s does not run Update %s", pod.Name, u.Name))
+	}
+	next := u.DeepCopy()
+	next.Status.Run.Phase = autov1alpha1.RunRunning
+	if data.Host != "" {
+		next.Status.Run.Holder = &autov1alpha1.LockHolder{Host: data.Host, Pid: data.Pid}
+	}
+	if _, err := f.writeStatus(ctx, u, next); err != nil {
+		return err
+	}
+	return f.tell(ctx, event.TypeRunStarted, string(u.UID)+"/started", event.Ref{Kind: event.KindUpdate, Namespace: u.Namespace, Name: u.Name}, nil)
+}
+
+// finished settles the Update by the word of the pod that took it. A repeat of
+// the same is accepted and goes on; another outcome is refused.
+func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1alpha1.Update, pod *corev1.Pod) error {
+	var data event.Finished
+	if err := e.DataAs(&data); err != nil {
+		return transport.Refuse(http.StatusBadRequest, err)
+	}
+	if !run.Taken(u) || u.Status.Run.PodUID != pod.UID {
+		return transport.Refuse(http.StatusConflict, fmt.Errorf("pod %s does not run Update %s", pod.Name, u.Name))
+	}
+	if u.Settled() {
+		if u.Status.Result == nil || string(u.Status.Result.State) != data.State {
+			return transport.Refuse(http.StatusConflict, fmt.Errorf("update %s is settled otherwise", u.Name))
+		}
+		return f.finish(ctx, u)
+	}
+	if data.Outputs != nil {
+		if err := f.keepOutputs(ctx, u, &data); err != nil {
+			return err
+		}
+	}
+	next := u.DeepCopy()
+	settle(next, data, metav1.NewTime(f.Now()))
+	settled, err := f.writeStatus(ctx, u, next)
+	if err != nil {
+		return err
+	}
+	f.Log.Info("Update settled", "namespace", u.Namespace, "name", u.Name, "state", data.State, "reason", data.Reason)
+	return f.finish(ctx, settled)
+}
+
+// keepOutputs writes the outputs Secret before the Update is settled. Outputs
+// that a Secret cannot hold do not fail the run; the message says so.
+func (f *Function) keepOutputs(ctx context.Context, u *autov1alpha1.Update, data *event.Finished) error {
+	secret, err := outputsSecret(u, data.Outputs)
+	if err != nil {
+		return transport.Refuse(http.StatusBadRequest, err)
+	}
+	_, err = f.Clients.Core.Secrets(u.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: Name})
+	if record.Refused(err) != "" {
+		f.Log.Warn("Outputs are too large for a Secret and are not kept", "namespace", u.Namespace, "name", u.Name)
+		data.Outputs = nil
+		data.Message = "The outputs are too large for a Secret and are not kept"
+		return nil
+	}
+	if record.Made(err) != nil {
+		return fmt.Errorf("cannot create Secret %s: %w", secret.Name, err)
+	}
+	return nil
+}

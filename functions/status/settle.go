@@ -1,0 +1,112 @@
+package status
+
+import (
+	"encoding/json"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sort"
+
+	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/run"
+)
+
+// masked stands for a secret output wherever an output is shown. The reference
+// has the same.
+const masked = `"[secret]"`
+
+// reasons that a run may give for a failure; any other is Unknown.
+var reasons = map[autov1alpha1.ConditionReason]bool{
+	autov1alpha1.ReasonUpdateFailed: true, autov1alpha1.ReasonUpdateConflict: true,
+	autov1alpha1.ReasonInvalidAccessToken: true, autov1alpha1.ReasonPulumiVersionTooLow: true,
+	autov1alpha1.ReasonWorkspaceFailed: true, autov1alpha1.ReasonCanceled: true,
+	autov1alpha1.ReasonAborted: true, autov1alpha1.ReasonDeadlineExceeded: true,
+	autov1alpha1.ReasonUnknown: true,
+}
+
+// settle puts what a run came to onto its Update: all that the fold needs, and
+// no secret.
+func settle(u *autov1alpha1.Update, f event.Finished, now metav1.Time) {
+	result := &autov1alpha1.UpdateResult{
+		State: autov1alpha1.ResultState(f.State), Changes: f.Changes, Commit: f.Commit,
+		Permalink: f.Permalink, PulumiVersion: f.PulumiVersion, Message: f.Message,
+	}
+	if f.Project != "" {
+		result.ProjectInfo = &autov1alpha1.ProjectInfo{Name: f.Project, Runtime: f.Runtime}
+	}
+	if f.Outputs != nil {
+		result.Outputs = maskedOutputs(f.Outputs)
+		u.Status.Outputs = run.OutputsSecretName(u.Name)
+	}
+	u.Status.Permalink, u.Status.ProjectInfo, u.Status.Result = f.Permalink, result.ProjectInfo, result
+	switch result.State {
+	case autov1alpha1.ResultSucceeded:
+		u.MarkSucceeded(now)
+		return
+	case autov1alpha1.ResultCanceled:
+		u.MarkFailed(now, autov1alpha1.ReasonCanceled, f.Message)
+		return
+	}
+	result.State = autov1alpha1.ResultFailed
+	reason := autov1alpha1.ConditionReason(f.Reason)
+	if !reasons[reason] {
+		reason = autov1alpha1.ReasonUnknown
+	}
+	u.MarkFailed(now, reason, f.Message)
+}
+
+func maskedOutputs(outputs map[string]event.Output) map[string]apiextensionsv1.JSON {
+	shown := make(map[string]apiextensionsv1.JSON, len(outputs))
+	for name, o := range outputs {
+		value := []byte(o.Value)
+		if o.Secret {
+			value = []byte(masked)
+		}
+		shown[outputKey(name)] = apiextensionsv1.JSON{Raw: value}
+	}
+	return shown
+}
+
+var notInKey = regexp.MustCompile(`[^-._a-zA-Z0-9]`)
+
+// outputKey is an output's name as a Secret allows it as a key.
+func outputKey(name string) string { return notInKey.ReplaceAllString(name, "_") }
+
+// outputsSecret holds an Update's outputs in clear, each as JSON, in the shape
+// of the reference.
+func outputsSecret(u *autov1alpha1.Update, outputs map[string]event.Output) (*corev1.Secret, error) {
+	data, secret := map[string][]byte{}, []string{}
+	for name, o := range outputs {
+		data[outputKey(name)] = o.Value
+		if o.Secret {
+			secret = append(secret, outputKey(name))
+		}
+	}
+	sort.Strings(secret)
+	marked, err := json.Marshal(secret)
+	if err != nil {
+		return nil, err
+	}
+	immutable, controller := true, true
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: run.OutputsSecretName(u.Name), Namespace: u.Namespace,
+			Labels: map[string]string{
+				"auto.pulumi.com/component":   "update",
+				"auto.pulumi.com/update-name": u.Name,
+				pulumiv1.LabelUpdate:          u.Name,
+			},
+			Annotations: map[string]string{pulumiv1.AnnotationSecretOutputs: string(marked)},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: autov1alpha1.SchemeGroupVersion.String(), Kind: "Update",
+				Name: u.Name, UID: u.UID, Controller: &controller,
+			}},
+		},
+		Immutable: &immutable, Type: corev1.SecretTypeOpaque, Data: data,
+	}, nil
+}

@@ -1,0 +1,112 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/record"
+	"github.com/updraft-dev/updraft/pkg/transport"
+)
+
+// Name of the function, and of its ServiceAccount.
+const Name = "updraft-sweep"
+
+// page is how many objects one LIST brings.
+const page = 500
+
+// Function is the sweep function.
+type Function struct {
+	Clients *record.Clients
+	Broker  transport.Sender
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Handle sweeps, whatever the event is about.
+func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
+	w, err := f.world(ctx)
+	if err != nil {
+		return err
+	}
+	now := f.Now()
+	missed := Missed(w)
+	for _, ref := range missed {
+		id := ref.String() + "/" + strconv.FormatInt(now.UnixMilli(), 10)
+		if err := f.Broker.Send(ctx, event.NewDue(Name, id, ref)); err != nil {
+			return err
+		}
+	}
+	expired := Expired(w.Updates, now)
+	for i := range expired {
+		u := &expired[i]
+		if err := record.Gone(f.Clients.Pulumi.AutoV1alpha1().Updates(u.Namespace).Delete(ctx, u.Name, record.Only(u))); err != nil {
+			return fmt.Errorf("cannot delete expired Update %s: %w", u.Name, err)
+		}
+	}
+	if len(missed)+len(expired) > 0 {
+		f.Log.Info("Swept", "due", len(missed), "expired", len(expired), "because", e.Type())
+	}
+	return nil
+}
+
+func (f *Function) world(ctx context.Context) (World, error) {
+	var w World
+	pulumi, auto := f.Clients.Pulumi.PulumiV1(), f.Clients.Pulumi.AutoV1alpha1()
+	err := pages(func(o metav1.ListOptions) (string, error) {
+		list, err := pulumi.Stacks("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("cannot list Stacks: %w", err)
+		}
+		w.Stacks = append(w.Stacks, list.Items...)
+		return list.Continue, nil
+	}, func(o metav1.ListOptions) (string, error) {
+		list, err := pulumi.Programs("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("cannot list Programs: %w", err)
+		}
+		w.Programs = append(w.Programs, list.Items...)
+		return list.Continue, nil
+	}, func(o metav1.ListOptions) (string, error) {
+		list, err := auto.Workspaces("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("cannot list Workspaces: %w", err)
+		}
+		w.Workspaces = append(w.Workspaces, list.Items...)
+		return list.Continue, nil
+	}, func(o metav1.ListOptions) (string, error) {
+		list, err := auto.Updates("").List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("cannot list Updates: %w", err)
+		}
+		w.Updates = append(w.Updates, list.Items...)
+		return list.Continue, nil
+	})
+	return w, err
+}
+
+// pages runs each list from its first page to its last. Stacks come first: an
+// object that was made for a Stack which is younger than the list is then looked
+// at for nothing, which is harmless, and none is missed.
+func pages(lists ...func(metav1.ListOptions) (string, error)) error {
+	for _, list := range lists {
+		options := metav1.ListOptions{Limit: page}
+		for {
+			next, err := list(options)
+			if err != nil {
+				return err
+			}
+			if next == "" {
+				break
+			}
+			options.Continue = next
+		}
+	}
+	return nil
+}

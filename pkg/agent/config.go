@@ -1,0 +1,40 @@
+package agent
+
+import (
+	"io"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/updraft-dev/updraft/pkg/run"
+)
+
+// Config is what the agent is told from outside; a main reads it from the
+// environment.
+type Config struct {
+	// Root is the share.
+	Root string
+	// ReportURL is where reports go.
+	ReportURL string
+	// TerminationLog is the file of the termination message.
+	TerminationLog string
+	// EnvFile holds variables that init containers left for the CLI; "" is none.
+	EnvFile string
+	// Environ is the process's environment, which the CLI inherits.
+	Environ []string
+	// Host is the name that a lock of the CLI has for this host.
+	Host string
+	// Executable is the agent's own file.
+	Executable string
+	// Stdout and Stderr get what the CLI prints.
+	Stdout, Stderr io.Writer
+	// Log gets what the agent has to say.
+	Log *slog.Logger
+}
+
+// path of a place in the share.
+func (c Config) path(parts ...string) string {
+	return filepath.Join(append([]string{c.Root}, parts...)...)
+}
+
+// workspace is the folder that holds Pulumi.yaml.
+func (c Config) workspace() string { return c.path(run.WorkspaceLink) }

@@ -1,0 +1,59 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Settled says whether the Update is Complete, which is final.
+func (u *Update) Settled() bool {
+	return meta.IsStatusConditionTrue(u.Status.Conditions, UpdateComplete)
+}
+
+// FailedReason is the reason of the condition Failed if it is True.
+func (u *Update) FailedReason() ConditionReason {
+	c := meta.FindStatusCondition(u.Status.Conditions, UpdateFailed)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return ConditionReason(c.Reason)
+}
+
+// MarkWaiting sets the conditions of an Update that cannot be launched yet.
+func (u *Update) MarkWaiting(now metav1.Time, reason ConditionReason, message string) {
+	u.set(UpdateProgressing, metav1.ConditionFalse, reason, message, now)
+	u.set(UpdateFailed, metav1.ConditionFalse, ReasonProgressing, "", now)
+	u.set(UpdateComplete, metav1.ConditionFalse, ReasonProgressing, "", now)
+}
+
+// MarkProgressing sets the conditions of an Update that was launched.
+func (u *Update) MarkProgressing(now metav1.Time, message string) {
+	u.set(UpdateProgressing, metav1.ConditionTrue, ReasonProgressing, message, now)
+	u.set(UpdateFailed, metav1.ConditionFalse, ReasonProgressing, "", now)
+	u.set(UpdateComplete, metav1.ConditionFalse, ReasonProgressing, "", now)
+}
+
+// MarkSucceeded settles an Update that succeeded.
+func (u *Update) MarkSucceeded(now metav1.Time) {
+	u.set(UpdateProgressing, metav1.ConditionFalse, ReasonComplete, "", now)
+	u.set(UpdateFailed, metav1.ConditionFalse, ReasonUpdateSucceeded, "", now)
+	u.set(UpdateComplete, metav1.ConditionTrue, ReasonUpdated, "", now)
+	u.Status.EndTime = now
+}
+
+// MarkFailed settles an Update that did not succeed.
+func (u *Update) MarkFailed(now metav1.Time, reason ConditionReason, message string) {
+	u.set(UpdateProgressing, metav1.ConditionFalse, ReasonFailed, "", now)
+	u.set(UpdateFailed, metav1.ConditionTrue, reason, message, now)
+	u.set(UpdateComplete, metav1.ConditionTrue, ReasonFailed, "", now)
+	u.Status.EndTime = now
+	u.Status.Message = message
+}
+
+func (u *Update) set(kind string, status metav1.ConditionStatus, reason ConditionReason, message string, now metav1.Time) {
+	u.Status.ObservedGeneration = u.Generation
+	meta.SetStatusCondition(&u.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: string(reason), Message: message,
+		ObservedGeneration: u.Generation, LastTransitionTime: now,
+	})
+}

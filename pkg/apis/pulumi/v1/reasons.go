@@ -1,0 +1,111 @@
+package v1
+
+// Names that a user or another function puts on a Stack.
+const (
+	// Finalizer holds a Stack, Workspace or Update until what must follow has
+	// followed.
+	Finalizer = "finalizer.stack.pulumi.com"
+
+	// AnnotationReconcileRequest asks for a run by any new value.
+	AnnotationReconcileRequest = "pulumi.com/reconciliation-request"
+	// AnnotationSuspend, if "true", starts no new Update.
+	AnnotationSuspend = "updraft.dev/suspend"
+	// AnnotationLetGo, if "true", releases a deleted Stack without a destroy.
+	AnnotationLetGo = "updraft.dev/let-go"
+	// AnnotationCancel names the Update to cancel.
+	AnnotationCancel = "updraft.dev/cancel"
+
+	// AnnotationStackUID is on what was made for a Stack: the Stack's UID.
+	AnnotationStackUID = "updraft.dev/stack-uid"
+	// AnnotationWorkspace is on an Update: uid/generation of the Workspace that
+	// it was made for.
+	AnnotationWorkspace = "updraft.dev/workspace"
+	// AnnotationFor is on an Update: what it stands for, as JSON.
+	AnnotationFor = "updraft.dev/for"
+	// AnnotationSecretOutputs is on an outputs Secret: a JSON array of the keys
+	// that are secret.
+	AnnotationSecretOutputs = "pulumi.com/secrets"
+
+	// LabelUpdate is on a run's Job, its Pod and its companions: the Update.
+	LabelUpdate = "updraft.dev/update"
+	// LabelComponent is on what was made for a Stack: "stack".
+	LabelComponent = "pulumi.com/component"
+	// LabelStackName is on what was made for a Stack: its name.
+	LabelStackName = "pulumi.com/stack-name"
+)
+
+// Conditions of a Stack, by the rules of kstatus: exactly one of Ready,
+// Reconciling and Stalled is True, and Reconciling and Stalled are absent when
+// they are not.
+const (
+	// ReadyCondition is True when the Stack is up to date.
+	ReadyCondition = "Ready"
+	// ReconcilingCondition is True while something goes on or will be retried.
+	ReconcilingCondition = "Reconciling"
+	// StalledCondition is True when a person must act.
+	StalledCondition = "Stalled"
+)
+
+// ReadyReason is the reason of a Stack's condition Ready.
+type ReadyReason string
+
+const (
+	// ReadyCompleted: the Stack is up to date. Nothing to do.
+	ReadyCompleted ReadyReason = "ProcessingCompleted"
+	// NotReadyInProgress: see the condition Reconciling.
+	NotReadyInProgress ReadyReason = "NotReadyInProgress"
+	// NotReadyStalled: see the condition Stalled.
+	NotReadyStalled ReadyReason = "NotReadyStalled"
+)
+
+// ReconcilingReason is the reason of a Stack's condition Reconciling.
+type ReconcilingReason string
+
+const (
+	// ReconcilingProcessing: an Update is wanted or under way. Wait for it, or
+	// look at the Update that status.currentUpdate names.
+	ReconcilingProcessing ReconcilingReason = "StackProcessing"
+	// ReconcilingRetry: the last Update failed and is tried again after a
+	// backoff. status.lastUpdate.message says why it failed.
+	ReconcilingRetry ReconcilingReason = "RetryingAfterFailure"
+	// ReconcilingPreviewFailed: the last preview failed and is tried again after
+	// a backoff. status.lastUpdate.message says why it failed.
+	ReconcilingPreviewFailed ReconcilingReason = "PreviewFailed"
+	// ReconcilingPrerequisite: a prerequisite has not succeeded yet. The Stack
+	// goes on once it has.
+	ReconcilingPrerequisite ReconcilingReason = "PrerequisiteNotSatisfied"
+	// ReconcilingSuspended: the annotation updraft.dev/suspend holds back what is
+	// wanted. Remove it to go on.
+	ReconcilingSuspended ReconcilingReason = "Suspended"
+)
+
+// StalledReason is the reason of a Stack's condition Stalled.
+type StalledReason string
+
+const (
+	// StalledSpecInvalid: the spec cannot be served as it is; the message names
+	// the field. Correct it.
+	StalledSpecInvalid StalledReason = "SpecInvalid"
+	// StalledSourceUnavailable: the source does not exist or cannot be read. The
+	// Stack goes on when it can.
+	StalledSourceUnavailable StalledReason = "SourceUnavailable"
+	// StalledPulumiVersionTooLow: the CLI of the image is too old for what the
+	// Stack asks. Use an image with a newer CLI.
+	StalledPulumiVersionTooLow StalledReason = "PulumiVersionTooLow"
+	// StalledWorkspaceFailed: the run could not be set up; the message says what
+	// failed. Correct it, then change the Stack or request a run.
+	StalledWorkspaceFailed StalledReason = "WorkspaceFailed"
+	// StalledUpdateFailed: the Update failed as often as it is tried. Correct the
+	// program or its configuration, or request a run.
+	StalledUpdateFailed StalledReason = "UpdateFailed"
+	// StalledUpdateConflict: someone else holds the stack's lock in the state
+	// backend; the message says who. Request a run once they are done.
+	StalledUpdateConflict StalledReason = "UpdateConflict"
+	// StalledUpdateCanceled: the Update was cancelled on request, which is final
+	// for what it stood for. Change the Stack or request a run.
+	StalledUpdateCanceled StalledReason = "UpdateCanceled"
+	// StalledNamespaceTerminating: the namespace is being deleted, so that the
+	// destroy cannot be run in it. Destroy by hand, then set the annotation
+	// updraft.dev/let-go to "true".
+	StalledNamespaceTerminating StalledReason = "NamespaceTerminating"
+)

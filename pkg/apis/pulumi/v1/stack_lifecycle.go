@@ -1,0 +1,40 @@
+package v1
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MarkReady sets the conditions of a Stack that is up to date.
+func (s *StackStatus) MarkReady(generation int64, now metav1.Time, message string) {
+	s.set(ReadyCondition, metav1.ConditionTrue, string(ReadyCompleted), message, generation, now)
+	meta.RemoveStatusCondition(&s.Conditions, ReconcilingCondition)
+	meta.RemoveStatusCondition(&s.Conditions, StalledCondition)
+}
+
+// MarkReconciling sets the conditions of a Stack on which something goes on.
+func (s *StackStatus) MarkReconciling(generation int64, now metav1.Time, reason ReconcilingReason, message string) {
+	s.set(ReadyCondition, metav1.ConditionFalse, string(NotReadyInProgress), "Reconciliation is in progress", generation, now)
+	s.set(ReconcilingCondition, metav1.ConditionTrue, string(reason), message, generation, now)
+	meta.RemoveStatusCondition(&s.Conditions, StalledCondition)
+}
+
+// MarkStalled sets the conditions of a Stack that needs a person.
+func (s *StackStatus) MarkStalled(generation int64, now metav1.Time, reason StalledReason, message string) {
+	s.set(ReadyCondition, metav1.ConditionFalse, string(NotReadyStalled), "Reconciliation is stalled", generation, now)
+	meta.RemoveStatusCondition(&s.Conditions, ReconcilingCondition)
+	s.set(StalledCondition, metav1.ConditionTrue, string(reason), message, generation, now)
+}
+
+// maxMessage is what the API server takes of a condition's message, in bytes.
+const maxMessage = 32768
+
+func (s *StackStatus) set(kind string, status metav1.ConditionStatus, reason, message string, generation int64, now metav1.Time) {
+	if len(message) > maxMessage {
+		message = message[:maxMessage]
+	}
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: generation, LastTransitionTime: now,
+	})
+}

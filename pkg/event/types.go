@@ -1,0 +1,46 @@
+package event
+
+// Types of Updraft's own events.
+const (
+	// TypeDue says: look at this object.
+	TypeDue = "dev.updraft.due"
+	// TypePing is the type of a PingSource's event, which an alarm is.
+	TypePing = "dev.knative.sources.ping"
+
+	// TypeRunTaken is an agent's first report: this pod takes the run.
+	TypeRunTaken = "dev.updraft.run.taken"
+	// TypeRunRunning is an agent's report that the operation has begun.
+	TypeRunRunning = "dev.updraft.run.running"
+	// TypeRunFinished is an agent's report of how the operation ended; sent by
+	// the status function to the Broker, it tells other systems the same
+	// without outputs.
+	TypeRunFinished = "dev.updraft.run.finished"
+	// TypeRunStarted tells other systems that a run began.
+	TypeRunStarted = "dev.updraft.run.started"
+
+	// TypeStackSucceeded tells other systems that a Stack is up to date.
+	TypeStackSucceeded = "dev.updraft.stack.succeeded"
+	// TypeStackFailed tells other systems that an Update of a Stack failed.
+	TypeStackFailed = "dev.updraft.stack.failed"
+	// TypeStackStalled tells other systems that a Stack needs a person.
+	TypeStackStalled = "dev.updraft.stack.stalled"
+	// TypeStackDeleted tells other systems that a Stack was destroyed.
+	TypeStackDeleted = "dev.updraft.stack.deleted"
+)
+
+// PrefixAPIServer begins the type of every event of an ApiServerSource in
+// Reference mode.
+const PrefixAPIServer = "dev.knative.apiserver.ref."
+
+// Kinds of objects that events are about.
+const (
+	KindStack      = "Stack"
+	KindProgram    = "Program"
+	KindWorkspace  = "Workspace"
+	KindUpdate     = "Update"
+	KindJob        = "Job"
+	KindPod        = "Pod"
+	KindDeployment = "Deployment"
+	// KindSweep is no object: an alarm of this kind asks for a sweep.
+	KindSweep = "Sweep"
+)

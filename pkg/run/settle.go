@@ -1,0 +1,241 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	"github.com/updraft-dev/updraft/pkg/event"
+)
+
+// SettleWorld is all that the decision about a run rests on, when it has not
+// reported its end itself.
+type SettleWorld struct {
+	Update *autov1alpha1.Update
+	// Job of the Update; nil if it is gone.
+	Job *batchv1.Job
+	// Pod that took the run, or, if none did, the pod of the Job; nil if it is
+	// gone.
+	Pod *corev1.Pod
+	// NodeReadySince is since when the node of a pod that is gone has been
+	// Ready; zero if it is not.
+	NodeReadySince time.Time
+	// NodeGone says that the node of a pod that is gone is gone too.
+	NodeGone bool
+}
+
+// SettleAction is the next write towards the end of a run.
+type SettleAction string
+
+const (
+	// SettleNothing is to be done: the run goes on, or is not launched yet.
+	SettleNothing SettleAction = "Nothing"
+	// SettleAbsent records that the pod which took the run is gone.
+	SettleAbsent SettleAction = "Absent"
+	// SettleEnd records the end of the run, and settles the Update unless it is.
+	SettleEnd SettleAction = "End"
+)
+
+// SettleVerdict is what is known of a run's end.
+type SettleVerdict struct {
+	Action SettleAction
+	// Outcome of a run that did not report one, with SettleEnd.
+	Outcome event.Termination
+	// Alarm is when to look again, with SettleAbsent.
+	Alarm time.Time
+}
+
+// AssessEnd decides from a run's pod whether it has ended, and how.
+func AssessEnd(w SettleWorld, now time.Time) SettleVerdict {
+	u := w.Update
+	switch {
+	case u.Status.Run != nil && u.Status.Run.Phase == autov1alpha1.RunEnded:
+		return SettleVerdict{Action: SettleNothing}
+	case Taken(u):
+		return takenEnd(w, now)
+	case u.Settled():
+		return SettleVerdict{Action: SettleNothing} // never run: nothing can begin
+	default:
+		return untakenEnd(w)
+	}
+}
+
+func takenEnd(w SettleWorld, now time.Time) SettleVerdict {
+	taken := w.Update.Status.Run
+	if w.Pod == nil || w.Pod.UID != taken.PodUID {
+		return absentEnd(w, taken, now)
+	}
+	end := terminated(w.Pod)
+	if end == nil {
+		return SettleVerdict{Action: SettleNothing}
+	}
+	return SettleVerdict{Action: SettleEnd, Outcome: outcome(w, end)}
+}
+
+// absentEnd waits until a pod that is gone is proven to have ended: its node is
+// gone too, or has been Ready for longer than the pod's grace period since the
+// pod was first found gone.
+func absentEnd(w SettleWorld, taken *autov1alpha1.RunStatus, now time.Time) SettleVerdict {
+	aborted := event.Termination{
+		State: string(autov1alpha1.ResultFailed), Reason: string(autov1alpha1.ReasonAborted),
+		Message: fmt.Sprintf("Pod %s is gone and left no report", taken.PodName),
+	}
+	if w.NodeGone || w.Update.Settled() {
+		// Settled by its own report, which comes after the CLI has ended: nothing
+		// of the run is left to go on.
+		return SettleVerdict{Action: SettleEnd, Outcome: aborted}
+	}
+	if taken.AbsentSince == nil {
+		return SettleVerdict{Action: SettleAbsent, Alarm: now.Add(grace)}
+	}
+	proven := later(taken.AbsentSince.Time, w.NodeReadySince).Add(grace)
+	if w.NodeReadySince.IsZero() || now.Before(proven) {
+		return SettleVerdict{Action: SettleAbsent, Alarm: later(proven, now)}
+	}
+	return SettleVerdict{Action: SettleEnd, Outcome: aborted}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// untakenEnd settles an Update whose pod ended, or whose Job failed, before any
+// pod took the run.
+func untakenEnd(w SettleWorld) SettleVerdict {
+	failed := func(reason autov1alpha1.ConditionReason, message string) SettleVerdict {
+		return SettleVerdict{Action: SettleEnd, Outcome: event.Termination{
+			State: string(autov1alpha1.ResultFailed), Reason: string(reason), Message: message,
+		}}
+	}
+	if w.Pod != nil && (w.Pod.Status.Phase == corev1.PodFailed || w.Pod.Status.Phase == corev1.PodSucceeded) {
+		for _, status := range append(w.Pod.Status.InitContainerStatuses, w.Pod.Status.ContainerStatuses...) {
+			if t := status.State.Terminated; t != nil && t.ExitCode != 0 {
+				return SettleVerdict{Action: SettleEnd, Outcome: fromContainer(status.Name, t, autov1alpha1.ReasonWorkspaceFailed)}
+			}
+		}
+		if why := podMessage(w.Pod); why != "" {
+			return failed(autov1alpha1.ReasonWorkspaceFailed, why)
+		}
+	}
+	if why := jobFailed(w.Job); why != nil {
+		if why.Reason == batchv1.JobReasonDeadlineExceeded {
+			return failed(autov1alpha1.ReasonDeadlineExceeded, "The run did not begin before its timeout"+waiting(w.Pod))
+		}
+		return failed(autov1alpha1.ReasonWorkspaceFailed, "The run's Job failed before it began: "+oneLine(why.Message))
+	}
+	return SettleVerdict{Action: SettleNothing}
+}
+
+// outcome of a run that took its Update and ended without a report.
+func outcome(w SettleWorld, end *corev1.ContainerStateTerminated) event.Termination {
+	t := fromContainer(Container, end, autov1alpha1.ReasonAborted)
+	if why := jobFailed(w.Job); why != nil && why.Reason == batchv1.JobReasonDeadlineExceeded && t.Reason != string(autov1alpha1.ReasonUpdateFailed) {
+		t.Reason = string(autov1alpha1.ReasonDeadlineExceeded)
+		t.Message = "The run took longer than its timeout and was stopped; raise timeout through updateTemplate, or make it do less"
+	}
+	if t.Reason == string(autov1alpha1.ReasonAborted) {
+		if why := podMessage(w.Pod); why != "" {
+			t.Message += " (" + why + ")"
+		}
+	}
+	return t
+}
+
+// fromContainer takes the outcome from what an agent left as its termination
+// message, or says how the container ended.
+func fromContainer(name string, end *corev1.ContainerStateTerminated, otherwise autov1alpha1.ConditionReason) event.Termination {
+	var t event.Termination
+	if json.Unmarshal([]byte(end.Message), &t) == nil && t.State != "" {
+		return t
+	}
+	how := fmt.Sprintf("exit code %d", end.ExitCode)
+	switch {
+	case end.Signal != 0:
+		how = fmt.Sprintf("signal %d", end.Signal)
+	case end.ExitCode > 128:
+		how = fmt.Sprintf("signal %d", end.ExitCode-128)
+	}
+	message := fmt.Sprintf("Container %s ended with %s before it could report", name, how)
+	if end.Reason == "OOMKilled" {
+		message = fmt.Sprintf("Container %s ran out of memory; raise resources.limits.memory through workspaceTemplate", name)
+	}
+	if name != Container && end.Message != "" {
+		message += ": " + oneLine(end.Message)
+	}
+	return event.Termination{State: string(autov1alpha1.ResultFailed), Reason: string(otherwise), Message: message}
+}
+
+// terminated is the end of the container that runs the CLI; nil while it may
+// still run. A pod that failed without ever starting it has an end too.
+func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for i := range pod.Status.ContainerStatuses {
+		s := &pod.Status.ContainerStatuses[i]
+		if s.Name == Container && s.State.Terminated != nil {
+			return s.State.Terminated
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return &corev1.ContainerStateTerminated{ExitCode: 1, Reason: pod.Status.Reason}
+	}
+	return nil
+}
+
+func podMessage(pod *corev1.Pod) string {
+	switch {
+	case pod.Status.Message != "" && pod.Status.Reason != "":
+		return pod.Status.Reason + ": " + oneLine(pod.Status.Message)
+	case pod.Status.Message != "":
+		return oneLine(pod.Status.Message)
+	default:
+		return pod.Status.Reason
+	}
+}
+
+// waiting says what a pod that has not begun waits for.
+func waiting(pod *corev1.Pod) string {
+	if pod == nil {
+		return ""
+	}
+	for _, s := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		if w := s.State.Waiting; w != nil && w.Message != "" {
+			return ": " + w.Reason + ": " + oneLine(w.Message)
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return ": " + c.Reason + ": " + oneLine(c.Message)
+		}
+	}
+	return ""
+}
+
+func jobFailed(job *batchv1.Job) *batchv1.JobCondition {
+	if job == nil {
+		return nil
+	}
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// AbsentUntil is when a pod that is gone may be proven to have ended, if its
+// node was Ready all the time.
+func AbsentUntil(u *autov1alpha1.Update) time.Time {
+	if u.Status.Run == nil || u.Status.Run.AbsentSince == nil {
+		return time.Time{}
+	}
+	return u.Status.Run.AbsentSince.Add(grace)
+}

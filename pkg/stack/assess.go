@@ -1,0 +1,278 @@
+package stack
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+)
+
+// Action is the next write that a Stack needs.
+type Action string
+
+const (
+	// Nothing is to be written but the status, if it differs.
+	Nothing Action = "Nothing"
+	// AddFinalizer puts the finalizer onto the Stack.
+	AddFinalizer Action = "AddFinalizer"
+	// Claim writes a new claim into the status, or adopts an open Update.
+	Claim Action = "Claim"
+	// Finish makes the Workspace and the Update that the claim names.
+	Finish Action = "Finish"
+	// Withdraw takes the claim out of the status.
+	Withdraw Action = "Withdraw"
+	// Reclaim deletes the Workspace.
+	Reclaim Action = "Reclaim"
+	// Release takes the finalizer off the Stack.
+	Release Action = "Release"
+)
+
+// Verdict is what a Stack needs.
+type Verdict struct {
+	// Action is the next write.
+	Action Action
+	// Status is the Stack's status with conditions and observations as they
+	// should be; the claim is as it was read, but withdrawn if Action says so.
+	Status pulumiv1.StackStatus
+	// Alarm is when to look again though nothing changes; zero if never.
+	Alarm time.Time
+	// Plan is what is to be made, with Claim and Finish.
+	Plan *Plan
+	// Poke lists prerequisites to ask for a run, because they are out of date.
+	Poke []string
+}
+
+// NeedsWorkspace says whether a decision about the Stack rests on its
+// Workspace.
+func NeedsWorkspace(stack *pulumiv1.Stack) bool {
+	return deleting(stack) || stack.Status.CurrentUpdate != nil || reclaims(stack)
+}
+
+// Assess decides what a Stack needs next.
+func Assess(w World, now time.Time) Verdict {
+	v := Verdict{Action: Nothing, Status: *w.Stack.Status.DeepCopy()}
+	if deleting(w.Stack) && !hasFinalizer(w.Stack) {
+		return v // it is gone, but for others' finalizers
+	}
+	v.Status.ObservedGeneration = w.Stack.Generation
+	v.Status.ObservedReconcileRequest = request(w.Stack)
+	if !deleting(w.Stack) && !hasFinalizer(w.Stack) {
+		v.Action = AddFinalizer
+		v.reconciling(w, now, pulumiv1.ReconcilingProcessing, "The stack is being processed")
+		return v
+	}
+	if w.Stack.Status.CurrentUpdate != nil && w.Update != nil && MadeFor(w.Update, w.Stack.UID) {
+		return v.underWay(w, now)
+	}
+	if deleting(w.Stack) && !wantsDestroy(w.Stack) {
+		return v.release(w, now)
+	}
+	return v.want(w, now)
+}
+
+// underWay is the verdict while the claimed Update exists: its end will wake
+// the Stack.
+func (v Verdict) underWay(w World, now time.Time) Verdict {
+	c := meta.FindStatusCondition(v.Status.Conditions, pulumiv1.ReconcilingCondition)
+	if c != nil && c.Reason == string(pulumiv1.ReconcilingProcessing) && c.ObservedGeneration == w.Stack.Generation {
+		return v // it says why the Update was wanted; do not flap
+	}
+	v.reconciling(w, now, pulumiv1.ReconcilingProcessing, fmt.Sprintf("Update %s (%s) is being processed", w.Update.Name, w.Update.Spec.Type))
+	return v
+}
+
+// release is the verdict for a deleted Stack that needs no destroy: no claim is
+// kept, and a run in flight is waited for.
+func (v Verdict) release(w World, now time.Time) Verdict {
+	switch {
+	case w.Stack.Status.CurrentUpdate != nil:
+		v.Action = Withdraw
+		v.Status.CurrentUpdate = nil
+		v.reconciling(w, now, pulumiv1.ReconcilingProcessing, "The stack is being released")
+	case locked(w):
+		v.reconciling(w, now, pulumiv1.ReconcilingProcessing, fmt.Sprintf("Waiting for the run of Update %s to end", w.Workspace.Status.Run.Name))
+	default:
+		v.Action = Release
+		v.ready(w, now, "The stack has been released")
+	}
+	return v
+}
+
+// want is the verdict where no Update is under way: whether one is needed, and
+// whether it can be.
+func (v Verdict) want(w World, now time.Time) Verdict {
+	if problem := Validate(w.Stack); problem != "" {
+		return v.stall(w, now, pulumiv1.StalledSpecInvalid, problem)
+	}
+	if w.Source.Problem != "" && !Sourceless(w.Stack) {
+		return v.stall(w, now, pulumiv1.StalledSourceUnavailable, w.Source.Problem)
+	}
+	revision := w.Source.Revision
+	if Sourceless(w.Stack) {
+		revision = ""
+	}
+	is := synced(w.Stack, revision, now)
+	v.Alarm = is.next
+	if is.why == "" {
+		return v.inStep(w, now)
+	}
+	if w.Stack.Annotations[pulumiv1.AnnotationSuspend] == "true" {
+		v = v.withdraw(w)
+		v.reconciling(w, now, pulumiv1.ReconcilingSuspended,
+			fmt.Sprintf("Suspended by annotation %s; remove it to go on (%s)", pulumiv1.AnnotationSuspend, is.why))
+		return v
+	}
+	if unmet, poke := prerequisites(w, now); unmet != "" && !deleting(w.Stack) {
+		v = v.withdraw(w)
+		v.Poke = poke
+		v.reconciling(w, now, pulumiv1.ReconcilingPrerequisite, unmet)
+		return v
+	}
+	wanted := For{Generation: w.Stack.Generation, Request: request(w.Stack), Revision: revision, Type: wantedType(w.Stack)}
+	plan, err := NewPlan(w.Stack, wanted, is.why)
+	if err != nil {
+		return v.stall(w, now, pulumiv1.StalledSpecInvalid, err.Error())
+	}
+	v.Plan = plan
+	v.Action = Claim
+	if w.Stack.Status.CurrentUpdate != nil && w.Update == nil {
+		v.Action = Finish
+	}
+	v.Alarm = time.Time{}
+	v.reconciling(w, now, pulumiv1.ReconcilingProcessing, is.why)
+	return v
+}
+
+// inStep is the verdict where what ran last is what is wanted, or all that is
+// tried.
+func (v Verdict) inStep(w World, now time.Time) Verdict {
+	if w.Stack.Status.CurrentUpdate != nil {
+		return v.withdrawInStep(w, now)
+	}
+	last := w.Stack.Status.LastUpdate
+	if last.State == pulumiv1.SucceededStackStateMessage {
+		switch {
+		case deleting(w.Stack) && locked(w):
+			v.reconciling(w, now, pulumiv1.ReconcilingProcessing, fmt.Sprintf("Waiting for the run of Update %s to end", w.Workspace.Status.Run.Name))
+			return v
+		case deleting(w.Stack):
+			v.Action = Release
+		case reclaims(w.Stack) && w.Workspace != nil && !locked(w) && w.Workspace.DeletionTimestamp == nil && MadeFor(w.Workspace, w.Stack.UID):
+			v.Action = Reclaim
+		}
+		v.ready(w, now, "The stack has been processed and is up to date")
+		return v
+	}
+	v.failed(w, now, last)
+	return v
+}
+
+// withdrawInStep drops a claim that nothing needs any more.
+func (v Verdict) withdrawInStep(w World, now time.Time) Verdict {
+	v = v.withdraw(w)
+	v.reconciling(w, now, pulumiv1.ReconcilingProcessing, "The stack is being processed")
+	return v
+}
+
+// failed sets the conditions of a Stack whose last Update failed.
+func (v *Verdict) failed(w World, now time.Time, last *pulumiv1.StackUpdateState) {
+	reason := autov1alpha1.ConditionReason(last.Reason)
+	switch {
+	case reason == autov1alpha1.ReasonCanceled && !deleting(w.Stack):
+		v.stalled(w, now, pulumiv1.StalledUpdateCanceled, fmt.Sprintf("%s was cancelled; change the Stack or set a new %s to run it again", last.Type, pulumiv1.AnnotationReconcileRequest))
+	case reason == autov1alpha1.ReasonPulumiVersionTooLow:
+		v.stalled(w, now, pulumiv1.StalledPulumiVersionTooLow, last.Message)
+	case reason == autov1alpha1.ReasonInvalid:
+		v.stalled(w, now, pulumiv1.StalledSpecInvalid, last.Message)
+	case exhausted(w.Stack, last):
+		v.stalled(w, now, exhaustedReason(reason), exhaustedMessage(w.Stack, last))
+	case w.Stack.Spec.Preview:
+		v.reconciling(w, now, pulumiv1.ReconcilingPreviewFailed, fmt.Sprintf("Preview failed (%d attempt(s)): %s", last.Failures+1, firstLine(last.Message)))
+	default:
+		v.reconciling(w, now, pulumiv1.ReconcilingRetry, fmt.Sprintf("%d update failure(s): %s", last.Failures+1, firstLine(last.Message)))
+	}
+}
+
+func exhaustedReason(reason autov1alpha1.ConditionReason) pulumiv1.StalledReason {
+	switch reason {
+	case autov1alpha1.ReasonWorkspaceFailed:
+		return pulumiv1.StalledWorkspaceFailed
+	case autov1alpha1.ReasonUpdateConflict:
+		return pulumiv1.StalledUpdateConflict
+	default:
+		return pulumiv1.StalledUpdateFailed
+	}
+}
+
+func exhaustedMessage(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState) string {
+	next := "not retrying until the spec or source changes, or a run is requested"
+	if deleting(stack) {
+		next = fmt.Sprintf("still retrying; annotation %s=true releases the Stack without a destroy", pulumiv1.AnnotationLetGo)
+	}
+	return fmt.Sprintf("%s failed %d times; %s: %s", last.Type, last.Failures+1, next, firstLine(last.Message))
+}
+
+func wantedType(stack *pulumiv1.Stack) autov1alpha1.UpdateType {
+	switch {
+	case deleting(stack):
+		return autov1alpha1.DestroyType
+	case stack.Spec.Preview:
+		return autov1alpha1.PreviewType
+	default:
+		return autov1alpha1.UpType
+	}
+}
+
+func (v Verdict) stall(w World, now time.Time, reason pulumiv1.StalledReason, message string) Verdict {
+	v = v.withdraw(w)
+	if deleting(w.Stack) {
+		message += fmt.Sprintf("; annotation %s=true releases the Stack without a destroy", pulumiv1.AnnotationLetGo)
+	}
+	v.stalled(w, now, reason, message)
+	return v
+}
+
+// withdraw drops a claim that cannot be finished as things are. Its Update does
+// not exist, or is another's.
+func (v Verdict) withdraw(w World) Verdict {
+	if w.Stack.Status.CurrentUpdate != nil {
+		v.Action = Withdraw
+		v.Status.CurrentUpdate = nil
+	}
+	return v
+}
+
+func (v *Verdict) ready(w World, now time.Time, message string) {
+	v.Status.MarkReady(w.Stack.Generation, metav1.NewTime(now), message)
+}
+
+func (v *Verdict) reconciling(w World, now time.Time, reason pulumiv1.ReconcilingReason, message string) {
+	v.Status.MarkReconciling(w.Stack.Generation, metav1.NewTime(now), reason, message)
+}
+
+func (v *Verdict) stalled(w World, now time.Time, reason pulumiv1.StalledReason, message string) {
+	v.Status.MarkStalled(w.Stack.Generation, metav1.NewTime(now), reason, message)
+}
+
+func locked(w World) bool {
+	return w.Workspace != nil && MadeFor(w.Workspace, w.Stack.UID) && w.Workspace.Status.Run != nil
+}
+
+func reclaims(stack *pulumiv1.Stack) bool {
+	return stack.Spec.WorkspaceReclaimPolicy == pulumiv1.WorkspaceReclaimDelete
+}
+
+// firstLine keeps a condition's message to one line; the whole is in
+// status.lastUpdate.message.
+func firstLine(s string) string {
+	for i, r := range s {
+		if r == '\n' {
+			return s[:i]
+		}
+	}
+	return s
+}

@@ -1,0 +1,121 @@
+package stack
+
+import (
+	"fmt"
+	"time"
+
+	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+)
+
+const (
+	// maxFailures is how many failures beyond the first stop the retries. The
+	// reference has the same number.
+	maxFailures = 3
+	// firstBackoff and backoffFactor give the waits 10 s, 30 s, 90 s, ...
+	firstBackoff  = 10 * time.Second
+	backoffFactor = 3
+	// defaultMaxBackoff caps the waits.
+	defaultMaxBackoff = 24 * time.Hour
+	// minResync is the shortest resync period, and the default.
+	minResync = time.Minute
+)
+
+// sync is whether what ran last is what is wanted.
+type sync struct {
+	// why a run is needed; "" if none is.
+	why string
+	// next is when to look again though nothing changes; zero if never.
+	next time.Time
+}
+
+// synced compares what ran last with what is wanted: generation, request,
+// revision, and then how it went. Nothing is hashed.
+func synced(stack *pulumiv1.Stack, revision string, now time.Time) sync {
+	last := stack.Status.LastUpdate
+	switch {
+	case last == nil && deleting(stack):
+		return sync{why: "Stack marked for deletion"}
+	case last == nil:
+		return sync{why: "Initial stack update"}
+	case deleting(stack) && last.Type != pulumiv1.DestroyUpdateType:
+		return sync{why: "Stack marked for deletion"}
+	case last.Generation != stack.Generation:
+		return sync{why: fmt.Sprintf("New stack generation: %d", stack.Generation)}
+	case last.ReconcileRequest != request(stack):
+		return sync{why: fmt.Sprintf("Sync request: %q", request(stack))}
+	case last.State == pulumiv1.SucceededStackStateMessage:
+		return syncedAfterSuccess(stack, last, revision, now)
+	default:
+		return syncedAfterFailure(stack, last, revision, now)
+	}
+}
+
+func syncedAfterSuccess(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState, revision string, now time.Time) sync {
+	if deleting(stack) {
+		return sync{} // destroyed: the source no longer counts
+	}
+	if last.LastSuccessfulCommit != revision {
+		return sync{why: fmt.Sprintf("New commit detected: %q", revision)}
+	}
+	if !stack.Spec.ContinueResyncOnCommitMatch {
+		return sync{}
+	}
+	return dueAt(last.LastResyncTime.Add(resyncPeriod(stack)), now, "Resync time elapsed")
+}
+
+func syncedAfterFailure(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState, revision string, now time.Time) sync {
+	retry := dueAt(last.LastResyncTime.Add(backoff(stack, last.Failures)), now, "Backoff time elapsed")
+	switch {
+	case deleting(stack):
+		return retry // a destroy is tried for as long as the Stack is there
+	case last.LastAttemptedCommit != revision:
+		return sync{why: fmt.Sprintf("New commit detected: %q", revision)}
+	case final(last), exhausted(stack, last):
+		return sync{}
+	default:
+		return retry
+	}
+}
+
+func dueAt(due, now time.Time, why string) sync {
+	if now.Before(due) {
+		return sync{next: due}
+	}
+	return sync{why: why}
+}
+
+// final says whether a failure is not tried again as things are.
+func final(last *pulumiv1.StackUpdateState) bool {
+	switch autov1alpha1.ConditionReason(last.Reason) {
+	case autov1alpha1.ReasonCanceled, autov1alpha1.ReasonPulumiVersionTooLow, autov1alpha1.ReasonInvalid:
+		return true
+	default:
+		return false
+	}
+}
+
+// exhausted says whether a failure was tried again as often as it is.
+func exhausted(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState) bool {
+	if last.Reason == string(autov1alpha1.ReasonUpdateConflict) && stack.Spec.RetryOnUpdateConflict {
+		return false
+	}
+	return last.Failures >= maxFailures
+}
+
+// backoff is the wait after a failure: 10 s · 3ⁿ, capped.
+func backoff(stack *pulumiv1.Stack, failures int64) time.Duration {
+	limit := defaultMaxBackoff
+	if s := stack.Spec.RetryMaxBackoffDurationSeconds; s > 0 {
+		limit = time.Duration(s) * time.Second
+	}
+	wait := firstBackoff
+	for ; failures > 0 && wait < limit; failures-- {
+		wait *= backoffFactor
+	}
+	return min(wait, max(limit, firstBackoff))
+}
+
+func resyncPeriod(stack *pulumiv1.Stack) time.Duration {
+	return max(time.Duration(stack.Spec.ResyncFrequencySeconds)*time.Second, minResync)
+}
