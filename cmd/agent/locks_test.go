@@ -108,8 +108,9 @@ func TestALockOfSomebodyElseIsAConflict(t *testing.T) {
 			p.spec.Operation, p.spec.Ended = c.operation, c.ended
 			got := p.run()
 			finished := p.receiver.finished()
-			holder := fmt.Sprintf("The stack dev is locked by pulumi@%s (pid %d) since ", dead.Host, dead.Pid)
-			if got.code != 1 || finished.Reason != "UpdateConflict" || !strings.HasPrefix(finished.Message, holder) ||
+			holder := fmt.Sprintf("@%s (pid %d) since ", dead.Host, dead.Pid)
+			if got.code != 1 || finished.Reason != "UpdateConflict" || !strings.HasPrefix(finished.Message, "The stack dev is locked by ") ||
+				!strings.Contains(finished.Message, holder) ||
 				!strings.HasSuffix(finished.Message, ": wait for it to end, or run pulumi cancel once it is known to be gone") {
 				t.Errorf("exit code = %d: %+v", got.code, finished)
 			}

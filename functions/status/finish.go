@@ -147,10 +147,17 @@ func (f *Function) tellStack(ctx context.Context, u *autov1alpha1.Update, state 
 	if err != nil {
 		return fmt.Errorf("cannot get Stack %s: %w", name, err)
 	}
-	if s == nil || s.Status.LastUpdate == nil || s.Status.LastUpdate.Name != u.Name {
+	about := event.Ref{Kind: event.KindStack, Namespace: u.Namespace, Name: name}
+	if s == nil || string(s.UID) != u.Annotations[pulumiv1.AnnotationStackUID] {
+		if u.Spec.Type == autov1alpha1.DestroyType && state == string(autov1alpha1.ResultSucceeded) {
+			return f.tell(ctx, event.TypeStackDeleted, string(u.UID)+"/"+state, about, told(u, state))
+		}
 		return nil
 	}
-	kind, about := stackEvent(s, u), event.Ref{Kind: event.KindStack, Namespace: u.Namespace, Name: name}
+	if s.Status.LastUpdate == nil || s.Status.LastUpdate.Name != u.Name {
+		return nil
+	}
+	kind := stackEvent(s, u)
 	if err := f.tell(ctx, kind, string(u.UID)+"/"+state, about, told(u, state)); err != nil {
 		return err
 	}

@@ -22,6 +22,10 @@ func Run(stop context.Context, c Config) int {
 		c.terminate(faultf(autov1alpha1.ReasonWorkspaceFailed, "%v", err))
 		return 1
 	}
+	if c.ReportURL == "" {
+		c.terminate(faultf(autov1alpha1.ReasonWorkspaceFailed, "There is nobody to report to: %s is not set", run.EnvReportURL))
+		return 1
+	}
 	r := &runner{Config: c, spec: spec, reporter: newReporter(c, spec), scrubber: newScrubber(c.Environ),
 		finished: event.Finished{UID: spec.UID, Commit: c.revision()}}
 	taken := r.reporter.post(stop, event.TypeRunTaken, "taken", event.Taken{UID: spec.UID})

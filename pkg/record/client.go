@@ -32,6 +32,8 @@ type Clients struct {
 func NewClients(config *rest.Config) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+	// The API server warns of the finalizer's name, which users' tools know.
+	config.WarningHandler = rest.NoWarnings{}
 	if config.UserAgent == "" {
 		config.UserAgent = "updraft"
 	}

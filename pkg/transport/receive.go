@@ -57,11 +57,7 @@ func Handler(log *slog.Logger, handle Handle) http.Handler {
 		err = lookAgain(ctx, handle, e)
 		status := Status(err)
 		if err != nil {
-			level := slog.LevelWarn
-			if apierrors.IsConflict(errors.Unwrap(err)) || ctx.Err() != nil {
-				level = slog.LevelInfo
-			}
-			log.Log(ctx, level, "Event refused", "type", e.Type(), "subject", e.Subject(), "id", e.ID(), "status", status, "error", err.Error())
+			log.Warn("Event refused", "type", e.Type(), "subject", e.Subject(), "id", e.ID(), "status", status, "error", err.Error())
 		}
 		w.WriteHeader(status)
 	})
@@ -82,12 +78,12 @@ func read(r *http.Request) (cloudevents.Event, error) {
 	return *e, nil
 }
 
-// lookAgain looks again as long as a write met a newer object: what was decided
-// no longer rests on the world as it is.
+// lookAgain looks again as long as a write met a newer object, or one that was
+// made meanwhile: what was decided no longer rests on the world as it is.
 func lookAgain(ctx context.Context, handle Handle, e cloudevents.Event) error {
 	var err error
 	for range maxLooks {
-		if err = handle(ctx, e); !apierrors.IsConflict(err) {
+		if err = handle(ctx, e); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}

@@ -53,12 +53,11 @@ type Broker struct {
 	tamper        func(string, cloudevents.Event) int
 	log           *slog.Logger
 
-	mu       sync.Mutex
-	closing  bool // nothing new, and no wait
-	cut      bool // nothing at all
-	pending  map[*delivery]struct{}
-	running  sync.WaitGroup // each entry in pending, and each event that is being spread; grows only while not closing
-	tidyOnce sync.Once
+	mu      sync.Mutex
+	closing bool // nothing new, and no wait
+	cut     bool // nothing at all
+	pending map[*delivery]struct{}
+	running sync.WaitGroup // each event that is being spread, and each delivery
 }
 
 // New checks that every Trigger can be served.
@@ -80,7 +79,6 @@ func New(options Options) (*Broker, error) {
 	for _, trigger := range options.Triggers {
 		s, err := subscribe(trigger, options, dispatcher)
 		if err != nil {
-			b.tidy()
 			return nil, err
 		}
 		b.subscriptions = append(b.subscriptions, s)
@@ -182,7 +180,6 @@ func (b *Broker) Drain(ctx context.Context) error {
 		b.cutOff()
 		<-done
 	}
-	b.tidy()
 	return err
 }
 
@@ -206,13 +203,4 @@ func (b *Broker) cutOff() {
 	for d := range b.pending {
 		d.cancel(errClosing)
 	}
-}
-
-// tidy ends the filters, which may be done only once and when nobody asks them any more.
-func (b *Broker) tidy() {
-	b.tidyOnce.Do(func() {
-		for _, s := range b.subscriptions {
-			s.filter.Cleanup()
-		}
-	})
 }

@@ -36,6 +36,7 @@ metadata: {name: update, namespace: updraft-system}
 spec:
   broker: updraft
   subscriber: {uri: http://127.0.0.1:1/}
+  delivery: {timeout: PT30S} # which a cluster's default features allow
 `
 
 func TestLoad(t *testing.T) {

@@ -58,6 +58,10 @@ func subscribe(trigger *eventingv1.Trigger, options Options, dispatcher *kncloud
 }
 
 // filterOf chooses as Knative's filter handler does, which keeps the choice to itself: the new filters, else the old, else none.
+//
+// Nobody calls the filters' Cleanup. It would end a goroutine for each `any` and `all`, in which Knative moves the filter that decides
+// most to the front, but it does not wait for a move under way, and may then close one twice and panic. The same goroutine is why the
+// race detector objects to such a filter: it counts without the lock, which changes no answer.
 func filterOf(trigger *eventingv1.Trigger) eventfilter.Filter {
 	switch {
 	case len(trigger.Spec.Filters) > 0:

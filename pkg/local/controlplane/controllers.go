@@ -28,6 +28,7 @@ var wanted = []string{
 	"job-controller",
 	"ttl-after-finished-controller",
 	"pod-garbage-collector-controller",
+	"persistentvolumeclaim-protection-controller", // else a claim that was deleted would never go
 }
 
 // controllers is the process of kube-controller-manager.
