@@ -41,7 +41,11 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	}
 	switch about.Kind {
 	case event.KindStack:
-		return f.lookAtStack(ctx, about.Namespace, about.Name)
+		alarm, err := f.lookAtStack(ctx, about.Namespace, about.Name)
+		if err != nil || e.Type() != event.TypePing || !alarm.IsZero() {
+			return err
+		}
+		return f.Alarms.Clear(ctx, about) // a claim that was cut off left it
 	case event.KindProgram:
 		return f.lookAtProgram(ctx, about.Namespace, about.Name)
 	case event.KindWorkspace:
@@ -51,26 +55,29 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	}
 }
 
-func (f *Function) lookAtStack(ctx context.Context, namespace, name string) error {
+// lookAtStack does what the Stack needs, and says when it has to be looked at
+// again though nothing changes.
+func (f *Function) lookAtStack(ctx context.Context, namespace, name string) (alarm time.Time, err error) {
 	s, err := record.Found(f.Clients.Pulumi.PulumiV1().Stacks(namespace).Get(ctx, name, metav1.GetOptions{}))
 	if err != nil {
-		return fmt.Errorf("cannot get Stack %s: %w", name, err)
+		return alarm, fmt.Errorf("cannot get Stack %s: %w", name, err)
 	}
 	if s == nil {
-		return f.cleanUp(ctx, namespace, name, "")
+		return alarm, f.cleanUp(ctx, namespace, name, "")
 	}
 	for range maxSteps {
 		w, err := record.World(ctx, f.Clients.Pulumi, s)
 		if err != nil {
-			return err
+			return alarm, err
 		}
-		next, err := f.act(ctx, w, stack.Assess(w, f.Now()))
+		v := stack.Assess(w, f.Now())
+		next, err := f.act(ctx, w, v)
 		if err != nil || next == nil {
-			return err
+			return v.Alarm, err
 		}
 		s = next
 	}
-	return fmt.Errorf("stack %s needed more than %d steps", name, maxSteps)
+	return alarm, fmt.Errorf("stack %s needed more than %d steps", name, maxSteps)
 }
 
 // act does the one write that the verdict asks for. It returns the Stack as that
@@ -117,7 +124,7 @@ func (f *Function) rest(ctx context.Context, w stack.World, v stack.Verdict) err
 func (f *Function) alarm(ctx context.Context, s *pulumiv1.Stack, v stack.Verdict) error {
 	about := event.Ref{Kind: event.KindStack, Namespace: s.Namespace, Name: s.Name}
 	if v.Alarm.IsZero() {
-		return nil // a claim clears what rang; a ring too many changes nothing
+		return nil // the claim cleared it
 	}
 	return f.Alarms.Set(ctx, s, pulumiv1.SchemeGroupVersion.String(), about, v.Alarm, f.Now())
 }

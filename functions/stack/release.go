@@ -77,7 +77,8 @@ func (f *Function) lookAtWorkspace(ctx context.Context, namespace, name string) 
 			return err
 		}
 	}
-	return f.lookAtStack(ctx, namespace, name)
+	_, err = f.lookAtStack(ctx, namespace, name)
+	return err
 }
 
 // releaseWorkspace takes the finalizer off a deleted Workspace whose lock is

@@ -42,7 +42,10 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	}
 	switch about.Kind {
 	case event.KindUpdate:
-		return f.look(ctx, about)
+		if err := f.look(ctx, about); err != nil || e.Type() != event.TypePing {
+			return err
+		}
+		return f.silence(ctx, about)
 	case event.KindStack:
 		return f.lookAtStack(ctx, about)
 	default:
@@ -213,6 +216,18 @@ func (f *Function) alarm(ctx context.Context, u *autov1alpha1.Update) error {
 	}
 	about := event.Ref{Kind: event.KindUpdate, Namespace: u.Namespace, Name: u.Name}
 	return f.Alarms.Set(ctx, u, autov1alpha1.SchemeGroupVersion.String(), about, run.AbsentUntil(u), f.Now())
+}
+
+// silence clears an alarm that rang for an Update which no longer waits for it.
+func (f *Function) silence(ctx context.Context, about event.Ref) error {
+	u, err := record.Found(f.Clients.Pulumi.AutoV1alpha1().Updates(about.Namespace).Get(ctx, about.Name, metav1.GetOptions{}))
+	if err != nil {
+		return fmt.Errorf("cannot get Update %s: %w", about.Name, err)
+	}
+	if u != nil && !u.Settled() {
+		return nil
+	}
+	return f.Alarms.Clear(ctx, about)
 }
 
 func (f *Function) writeStatus(ctx context.Context, read *autov1alpha1.Update, change func(*autov1alpha1.Update)) error {

@@ -104,7 +104,7 @@ func documentCalls(entries []entry, stack string, byVariable bool) []call {
 	var calls []call
 	for len(entries) > 0 {
 		document, size := []byte("{"), 0
-		for size < len(entries) && len(document)+len(entries[size].key)+len(entries[size].encoded)+64 <= sizeLimit {
+		for size < len(entries) && (size == 0 || len(document)+len(entries[size].key)+len(entries[size].encoded)+64 <= sizeLimit) {
 			if size > 0 {
 				document = append(document, ',')
 			}
@@ -112,7 +112,7 @@ func documentCalls(entries []entry, stack string, byVariable bool) []call {
 			document = slices.Concat(document, key, []byte(":"), entries[size].encoded)
 			size++
 		}
-		entries = entries[max(size, 1):]
+		entries = entries[size:]
 		c := call{args: []string{"config", "set-all", "--stack", stack}}
 		if text := string(document) + "}"; byVariable {
 			c.env = []string{documentOption + text}

@@ -122,6 +122,13 @@ func TestNoPartOfAPlanIsLargerThanLinuxTakes(t *testing.T) {
 			}
 		}
 	}
+	// No size in between loses a value.
+	for size := sizeLimit - 200; size < sizeLimit; size++ {
+		calls, err := plan([]setting{{key: "p:t", text: strings.Repeat("y", size)}}, "dev", semver.MustParse("3.276.0"))
+		if err != nil || len(calls) != 1 || strings.Count(strings.Join(calls[0].env, "")+strings.Join(calls[0].args, "")+calls[0].stdin, "y") != size {
+			t.Fatalf("a text of %d bytes is not set as it is (%v)", size, err)
+		}
+	}
 	if _, err := plan([]setting{{key: "p:o", structured: json.RawMessage(`"` + strings.Repeat("x", linux) + `"`)}}, "dev",
 		semver.MustParse("3.276.0")); err == nil || !strings.Contains(err.Error(), "p:o cannot be set") {
 		t.Errorf("a structure that does not fit gives the error %v", err)
