@@ -74,7 +74,7 @@ type UpdateSpec struct {
 	// TtlAfterCompleted is how long the Update is kept once it is Complete.
 	// +optional
 	TtlAfterCompleted *metav1.Duration `json:"ttlAfterCompleted,omitempty"`
-	// Timeout is the deadline of the run, a graceful cancel included. Default:
+	// Timeout is how long the run may take before it is asked to stop. Default:
 	// the installation's.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
