@@ -108,6 +108,11 @@ func (f *Function) tellEnd(ctx context.Context, u *autov1alpha1.Update) error {
 	if u.Status.Result != nil {
 		state = string(u.Status.Result.State)
 	}
+	if state != string(autov1alpha1.ResultNotRun) {
+		if err := record.Happened(ctx, f.Clients.Core, Name, updateHappening(u), f.Now()); err != nil {
+			return err
+		}
+	}
 	about := event.Ref{Kind: event.KindUpdate, Namespace: u.Namespace, Name: u.Name}
 	if run.Taken(u) {
 		if err := f.tell(ctx, event.TypeRunFinished, string(u.UID)+"/finished", about, told(u, state)); err != nil {
@@ -156,6 +161,9 @@ func (f *Function) tellStack(ctx context.Context, u *autov1alpha1.Update, state 
 	}
 	if s.Status.LastUpdate == nil || s.Status.LastUpdate.Name != u.Name {
 		return nil
+	}
+	if err := record.Happened(ctx, f.Clients.Core, Name, stackHappening(s, u), f.Now()); err != nil {
+		return err
 	}
 	kind := stackEvent(s, u)
 	if err := f.tell(ctx, kind, string(u.UID)+"/"+state, about, told(u, state)); err != nil {

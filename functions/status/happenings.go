@@ -1,0 +1,57 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+	"github.com/updraft-dev/updraft/pkg/record"
+)
+
+// updateHappening is what kubectl describe says of a settled Update.
+func updateHappening(u *autov1alpha1.Update) record.Happening {
+	h := record.Happening{
+		Name: u.Name + ".settled",
+		Object: corev1.ObjectReference{
+			APIVersion: autov1alpha1.SchemeGroupVersion.String(), Kind: "Update",
+			Namespace: u.Namespace, Name: u.Name, UID: u.UID,
+		},
+		Type: corev1.EventTypeNormal, Reason: "UpdateSucceeded", Message: fmt.Sprintf("%s succeeded", u.Spec.Type),
+	}
+	if reason := u.FailedReason(); reason != "" {
+		h.Type, h.Reason = corev1.EventTypeWarning, "UpdateFailed"
+		h.Message = fmt.Sprintf("%s: %s", reason, firstLine(u.Status.Message))
+	}
+	return h
+}
+
+// stackHappening is what kubectl describe says of the Stack that an Update was
+// folded into. The reasons are the reference's.
+func stackHappening(s *pulumiv1.Stack, u *autov1alpha1.Update) record.Happening {
+	h := record.Happening{
+		Name: u.Name + ".folded",
+		Object: corev1.ObjectReference{
+			APIVersion: pulumiv1.SchemeGroupVersion.String(), Kind: "Stack",
+			Namespace: s.Namespace, Name: s.Name, UID: s.UID,
+		},
+		Type: corev1.EventTypeNormal, Reason: "StackCreated", Message: fmt.Sprintf("Update %s (%s) succeeded", u.Name, u.Spec.Type),
+	}
+	if reason := u.FailedReason(); reason != "" {
+		h.Type, h.Reason = corev1.EventTypeWarning, "StackUpdateFailure"
+		h.Message = fmt.Sprintf("Update %s (%s) failed: %s: %s", u.Name, u.Spec.Type, reason, firstLine(u.Status.Message))
+	}
+	return h
+}
+
+// firstLine keeps an Event to one line, no longer than the API server takes.
+func firstLine(s string) string {
+	const most = 800 // bytes; the API server takes 1024
+	line, _, _ := strings.Cut(s, "\n")
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + "..."
+	}
+	return line
+}
