@@ -36,25 +36,18 @@ func Fold(stack *pulumiv1.Stack, update *autov1alpha1.Update) (pulumiv1.StackSta
 }
 
 func lastUpdate(before *pulumiv1.StackUpdateState, update *autov1alpha1.Update, stands For, result *autov1alpha1.UpdateResult) *pulumiv1.StackUpdateState {
-	revision := stands.Revision
-	if revision == "" {
-		revision = result.Commit
-	}
-	if update.Spec.Type == autov1alpha1.DestroyType {
-		revision = stands.Revision // a destroy without a source ran no commit
-	}
 	last := &pulumiv1.StackUpdateState{
 		Generation:          stands.Generation,
 		ReconcileRequest:    stands.Request,
 		Name:                update.Name,
 		Type:                pulumiv1.UpdateType(update.Spec.Type),
 		State:               pulumiv1.SucceededStackStateMessage,
-		LastAttemptedCommit: revision,
+		LastAttemptedCommit: stands.Revision, // what the next look compares, not what the run found
 		Permalink:           result.Permalink,
 		LastResyncTime:      update.Status.EndTime,
 	}
 	if result.State == autov1alpha1.ResultSucceeded {
-		last.LastSuccessfulCommit = revision
+		last.LastSuccessfulCommit = stands.Revision
 		return last
 	}
 	last.State = pulumiv1.FailedStackStateMessage

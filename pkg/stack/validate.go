@@ -12,6 +12,7 @@ import (
 func Validate(stack *pulumiv1.Stack) string {
 	spec := &stack.Spec
 	switch {
+	case Sourceless(stack): // whatever the source is
 	case spec.GitSource != nil && *spec.GitSource != (pulumiv1.GitSource{}):
 		return "projectRepo: git sources are not served by this version of Updraft; use programRef"
 	case spec.FluxSource != nil:
