@@ -165,10 +165,18 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 		return transport.Refuse(http.StatusConflict, fmt.Errorf("pod %s does not run Update %s", pod.Name, u.Name))
 	}
 	if u.Settled() {
-		if u.Status.Result == nil || string(u.Status.Result.State) != data.State {
+		if !repeats(u, data.State) {
 			return transport.Refuse(http.StatusConflict, fmt.Errorf("update %s is settled otherwise", u.Name))
 		}
 		return f.finish(ctx, u)
+	}
+	if data.State == string(autov1alpha1.ResultCanceled) {
+		job, err := record.Found(f.Clients.Batch.Jobs(u.Namespace).Get(ctx, u.Name, metav1.GetOptions{}))
+		if err != nil {
+			return fmt.Errorf("cannot get Job %s: %w", u.Name, err)
+		}
+		told := run.AsTold(event.Termination{State: data.State, Reason: data.Reason, Message: data.Message}, u, job)
+		data.State, data.Reason, data.Message = told.State, told.Reason, told.Message
 	}
 	if data.Outputs != nil {
 		if err := f.keepOutputs(ctx, u, &data); err != nil {
@@ -183,6 +191,20 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 	}
 	f.Log.Info("Update settled", "namespace", u.Namespace, "name", u.Name, "state", data.State, "reason", data.Reason)
 	return f.finish(ctx, settled)
+}
+
+// repeats says whether a report's state is what the Update was settled by. A run
+// that was told to stop says canceled, whatever it was settled as.
+func repeats(u *autov1alpha1.Update, state string) bool {
+	switch {
+	case u.Status.Result == nil:
+		return false
+	case state == string(u.Status.Result.State):
+		return true
+	default:
+		reason := u.FailedReason()
+		return state == string(autov1alpha1.ResultCanceled) && (reason == autov1alpha1.ReasonDeadlineExceeded || reason == autov1alpha1.ReasonAborted)
+	}
 }
 
 // keepOutputs writes the outputs Secret before the Update is settled. Outputs
