@@ -190,6 +190,12 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 		return err
 	}
 	f.Log.Info("Update settled", "namespace", u.Namespace, "name", u.Name, "state", data.State, "reason", data.Reason)
+	if pod.DeletionTimestamp != nil {
+		// It was stopped, and may be gone before its end is looked at.
+		if err := f.keepLogOf(ctx, settled, pod); err != nil {
+			return err
+		}
+	}
 	return f.finish(ctx, settled)
 }
 
