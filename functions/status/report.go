@@ -11,6 +11,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -225,6 +226,12 @@ func (f *Function) keepOutputs(ctx context.Context, u *autov1alpha1.Update, data
 		f.Log.Warn("Outputs are too large for a Secret and are not kept", "namespace", u.Namespace, "name", u.Name)
 		data.Outputs = nil
 		data.Message = "The outputs are too large for a Secret and are not kept"
+		return nil
+	}
+	if apierrors.IsForbidden(err) { // a quota, or a namespace that is being deleted
+		f.Log.Warn("Outputs are not kept", "namespace", u.Namespace, "name", u.Name, "error", err.Error())
+		data.Outputs = nil
+		data.Message = "The outputs are not kept: " + err.Error()
 		return nil
 	}
 	if record.Made(err) != nil {
