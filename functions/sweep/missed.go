@@ -10,6 +10,7 @@ import (
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
 	"github.com/updraft-dev/updraft/pkg/record"
+	"github.com/updraft-dev/updraft/pkg/stack"
 )
 
 // World is all objects of our kinds.
@@ -60,12 +61,15 @@ func Missed(w World) []event.Ref {
 }
 
 // atRest says whether a Stack waits for nothing but a change of itself: it is
-// Ready or Stalled as it is now, with nothing claimed and nothing that comes
-// with time or with another object.
+// Ready or Stalled as it is now, with nothing claimed, no other revision seen and
+// nothing that comes with time or with another object.
 func atRest(s *pulumiv1.Stack) bool {
 	if s.DeletionTimestamp != nil || s.Status.CurrentUpdate != nil ||
 		s.Status.ObservedGeneration != s.Generation ||
 		s.Status.ObservedReconcileRequest != s.Annotations[pulumiv1.AnnotationReconcileRequest] {
+		return false
+	}
+	if stack.RunsBehind(s) {
 		return false
 	}
 	if stalled := meta.FindStatusCondition(s.Status.Conditions, pulumiv1.StalledCondition); stalled != nil {

@@ -164,7 +164,7 @@ func (v Verdict) inStep(w World, now time.Time) Verdict {
 		case reclaims(w.Stack) && w.Workspace != nil && !locked(w) && w.Workspace.DeletionTimestamp == nil && MadeFor(w.Workspace, w.Stack.UID):
 			v.Action = Reclaim
 		}
-		v.ready(w, now, "The stack has been processed and is up to date")
+		v.ready(w, now, upToDate(w))
 		return v
 	}
 	v.failed(w, now, last)
@@ -176,6 +176,13 @@ func (v Verdict) withdrawInStep(w World, now time.Time) Verdict {
 	v = v.withdraw(w)
 	v.reconciling(w, now, pulumiv1.ReconcilingProcessing, "The stack is being processed")
 	return v
+}
+
+func upToDate(w World) string {
+	if w.Source.Unread != "" && !deleting(w.Stack) {
+		return "The stack is up to date with what was last seen of its source, which cannot be read: " + firstLine(w.Source.Unread)
+	}
+	return "The stack has been processed and is up to date"
 }
 
 // failed sets the conditions of a Stack whose last Update failed.

@@ -36,13 +36,7 @@ func Fold(stack *pulumiv1.Stack, update *autov1alpha1.Update) (pulumiv1.StackSta
 }
 
 func lastUpdate(before *pulumiv1.StackUpdateState, update *autov1alpha1.Update, stands For, result *autov1alpha1.UpdateResult) *pulumiv1.StackUpdateState {
-	revision := stands.Revision
-	if revision == "" {
-		revision = result.Commit
-	}
-	if update.Spec.Type == autov1alpha1.DestroyType {
-		revision = stands.Revision // a destroy without a source ran no commit
-	}
+	revision := ranRevision(update, stands, result)
 	last := &pulumiv1.StackUpdateState{
 		Generation:          stands.Generation,
 		ReconcileRequest:    stands.Request,
@@ -67,4 +61,15 @@ func lastUpdate(before *pulumiv1.StackUpdateState, update *autov1alpha1.Update, 
 		}
 	}
 	return last
+}
+
+// ranRevision is the revision that an Update ran: the one it stands for, or, of
+// a git ref whose commit nobody had seen, the one that the run found. The next
+// look compares it with what the poll sees, so that the commit which ran first is
+// not run again.
+func ranRevision(update *autov1alpha1.Update, stands For, result *autov1alpha1.UpdateResult) string {
+	if stands.Revision != "" || update.Spec.Type == autov1alpha1.DestroyType {
+		return stands.Revision // a destroy without a source ran no commit
+	}
+	return result.Commit
 }
