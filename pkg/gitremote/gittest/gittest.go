@@ -96,6 +96,7 @@ type Server struct {
 	user, pass string
 	old        bool
 	sessions   int
+	refused    int
 }
 
 // Serve serves a repository.
@@ -138,7 +139,11 @@ func (s *Server) allowed(request *http.Request) bool {
 		return true
 	}
 	user, password, _ := request.BasicAuth()
-	return user == s.user && password == s.pass
+	if user == s.user && password == s.pass {
+		return true
+	}
+	s.refused++
+	return false
 }
 
 // Old makes the server speak the older protocol only, which gives no commit that
@@ -168,4 +173,11 @@ func (s *Server) Sessions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sessions
+}
+
+// Refused is how many requests had no credentials, or the wrong ones.
+func (s *Server) Refused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
 }
