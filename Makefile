@@ -3,6 +3,7 @@ export CGO_ENABLED := 0
 export GOFLAGS := -trimpath -buildvcs=false
 export GOGC := 400
 
+SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
 MODULE := github.com/updraft-dev/updraft
 
@@ -51,7 +52,7 @@ tools: $(SERVERS) $(PULUMI) ## Build the programs of others from their Go module
 define tool
 	@mkdir -p $(BIN)
 	@echo "$$(date +%H:%M:%S) Building $(notdir $@) from its Go module (once; see README for how long)"
-	@cd tools/$(1) && go build -ldflags '$(3)' -o $@ $(2)
+	@cd tools/$(1) && set -o pipefail && go build -ldflags '$(3)' -o $@ $(2) 2>&1 | { grep -v '^go: downloading' || true; }
 	@touch $@
 endef
 
@@ -76,6 +77,10 @@ test: tools build verify ## Check and test everything
 		if [ -n "$$unformatted" ]; then echo "Not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go test -timeout 30m ./...
+
+.PHONY: bench
+bench: tools build ## Measure what a user waits for and what an idle Stack costs
+	@go run ./test/bench
 
 .PHONY: generate
 generate: $(GENERATORS) ## Generate deepcopy functions, CRDs and the clientset

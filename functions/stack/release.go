@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -65,8 +66,8 @@ func (f *Function) reclaim(ctx context.Context, w stack.World, v stack.Verdict) 
 	return f.rest(ctx, w, v)
 }
 
-// lookAtWorkspace lets a deleted Workspace go once no run is in it, then looks
-// at the Stack of its name.
+// lookAtWorkspace lets a deleted Workspace go once no run is in it, wakes the
+// Updates that waited for one, then looks at the Stack of its name.
 func (f *Function) lookAtWorkspace(ctx context.Context, namespace, name string) error {
 	ws, err := record.Found(f.Clients.Pulumi.AutoV1alpha1().Workspaces(namespace).Get(ctx, name, metav1.GetOptions{}))
 	if err != nil {
@@ -77,8 +78,35 @@ func (f *Function) lookAtWorkspace(ctx context.Context, namespace, name string) 
 			return err
 		}
 	}
+	if ws != nil && ws.DeletionTimestamp == nil && ws.Status.Run == nil {
+		if err := f.wakeWaiting(ctx, ws); err != nil {
+			return err
+		}
+	}
 	_, err = f.lookAtStack(ctx, namespace, name)
 	return err
+}
+
+// wakeWaiting asks for a look at each Update that waits for this Workspace to be
+// there, or to be as it can run.
+func (f *Function) wakeWaiting(ctx context.Context, ws *autov1alpha1.Workspace) error {
+	list, err := f.Clients.Pulumi.AutoV1alpha1().Updates(ws.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.workspaceName=" + ws.Name})
+	if err != nil {
+		return fmt.Errorf("cannot list the Updates of Workspace %s: %w", ws.Name, err)
+	}
+	for i := range list.Items {
+		u := &list.Items[i]
+		progress := meta.FindStatusCondition(u.Status.Conditions, autov1alpha1.UpdateProgressing)
+		if u.Settled() || progress == nil || progress.Reason != string(autov1alpha1.ReasonWorkspaceNotFound) && progress.Reason != string(autov1alpha1.ReasonWorkspaceNotReady) {
+			continue
+		}
+		about := event.Ref{Kind: event.KindUpdate, Namespace: u.Namespace, Name: u.Name}
+		id := fmt.Sprintf("%s/workspace/%s/%d", u.UID, ws.UID, ws.Generation)
+		if err := f.Broker.Send(ctx, event.NewDue(Name, id, about)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // releaseWorkspace takes the finalizer off a deleted Workspace whose lock is

@@ -156,6 +156,11 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 	if err := e.DataAs(&data); err != nil {
 		return transport.Refuse(http.StatusBadRequest, err)
 	}
+	switch autov1alpha1.ResultState(data.State) {
+	case autov1alpha1.ResultSucceeded, autov1alpha1.ResultFailed, autov1alpha1.ResultCanceled:
+	default:
+		return transport.Refuse(http.StatusBadRequest, fmt.Errorf("%q is no state in which a run ends", data.State))
+	}
 	if !run.Taken(u) || u.Status.Run.PodUID != pod.UID {
 		return transport.Refuse(http.StatusConflict, fmt.Errorf("pod %s does not run Update %s", pod.Name, u.Name))
 	}

@@ -75,10 +75,14 @@ func sameAlarm(a, b *unstructured.Unstructured) bool {
 	return a.GetAnnotations()[annotationDue] == b.GetAnnotations()[annotationDue] && owners(a) == owners(b)
 }
 
-// Clear deletes the alarm of an object.
+// Clear deletes the alarm of an object, if it has one.
 func (a *Alarms) Clear(ctx context.Context, about event.Ref) error {
-	err := a.Client.Resource(pingSources).Namespace(about.Namespace).Delete(ctx, alarmName(about), metav1.DeleteOptions{})
-	if Gone(err) != nil {
+	client := a.Client.Resource(pingSources).Namespace(about.Namespace)
+	existing, err := Found(client.Get(ctx, alarmName(about), metav1.GetOptions{}))
+	if err == nil && existing != nil {
+		err = Gone(client.Delete(ctx, existing.GetName(), Only(existing)))
+	}
+	if err != nil {
 		return fmt.Errorf("cannot clear the alarm of %s: %w", about, err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,7 +151,7 @@ func bootstrap(ws *autov1alpha1.Workspace, s Settings, restricted bool) corev1.C
 		Name:    Bootstrap,
 		Image:   s.AgentImage,
 		Command: []string{AgentCommand, "init"},
-		Env:     append([]corev1.EnvVar{{Name: EnvRoot, Value: Root}}, gitEnvironment(ws.Spec.Git)...),
+		Env:     gitEnvironment(ws.Spec.Git),
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
 			corev1.ResourceEphemeralStorage: resource.MustParse("64Mi"),
@@ -165,21 +166,15 @@ func bootstrap(ws *autov1alpha1.Workspace, s Settings, restricted bool) corev1.C
 }
 
 func pulumi(ws *autov1alpha1.Workspace, s Settings, restricted bool) corev1.Container {
-	env := []corev1.EnvVar{
-		// First, so that the values after it may refer to it.
-		{Name: EnvRoot, Value: Root},
-		{Name: EnvPulumiEnv, Value: "$(" + EnvRoot + ")/" + EnvFile},
-		{Name: EnvReportURL, Value: s.ReportURL},
-	}
 	return corev1.Container{
 		Name:            Container,
 		Image:           image(ws, s),
 		ImagePullPolicy: ws.Spec.ImagePullPolicy,
 		Command:         []string{"$(" + EnvRoot + ")/" + AgentPath, "run"},
 		WorkingDir:      Root,
-		Env:             append(env, ws.Spec.Env...),
+		Env:             append([]corev1.EnvVar{{Name: EnvReportURL, Value: s.ReportURL}}, ws.Spec.Env...),
 		EnvFrom:         ws.Spec.EnvFrom,
-		Resources:       resources(ws),
+		Resources:       ws.Spec.Resources,
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "share", MountPath: Root},
 			{Name: "run", MountPath: Root + "/" + SpecFolder, ReadOnly: true},
@@ -202,10 +197,9 @@ func image(ws *autov1alpha1.Workspace, s Settings) string {
 	}
 }
 
-// resources requests what the reference does, and storage, for want of which
-// pods were evicted there.
-func resources(ws *autov1alpha1.Workspace) corev1.ResourceRequirements {
-	r := *ws.Spec.Resources.DeepCopy()
+// requested fills in what the reference requests, and storage, for want of which
+// pods were evicted there. A limit, of a template too, is not exceeded.
+func requested(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	if r.Requests == nil {
 		r.Requests = corev1.ResourceList{}
 	}
@@ -245,7 +239,8 @@ func containerSecurity(restricted bool) *corev1.SecurityContext {
 }
 
 // arrange puts our init container first and turns a template's other containers
-// into sidecars, so that they end with the run. It puts our label back.
+// into sidecars, so that they end with the run. It puts our label back, and
+// completes what a merge may have reordered or changed.
 func arrange(pod *corev1.PodTemplateSpec, update *autov1alpha1.Update) {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
@@ -263,6 +258,7 @@ func arrange(pod *corev1.PodTemplateSpec, update *autov1alpha1.Update) {
 	var kept []corev1.Container
 	for _, c := range pod.Spec.Containers {
 		if c.Name == Container {
+			c.Resources = requested(c.Resources)
 			kept = append(kept, c)
 			continue
 		}
@@ -272,6 +268,25 @@ func arrange(pod *corev1.PodTemplateSpec, update *autov1alpha1.Update) {
 	pod.Spec.InitContainers = append(first, others...)
 	pod.Spec.Containers = kept
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			containers[i].Env = environment(containers[i].Env)
+		}
+	}
+}
+
+// environment of a container, with the share's place first, so that the values
+// after it may refer to it, and with the file that adds to the CLI's environment,
+// unless another is named.
+func environment(env []corev1.EnvVar) []corev1.EnvVar {
+	own := []corev1.EnvVar{{Name: EnvRoot, Value: Root}}
+	named := func(name string) func(corev1.EnvVar) bool {
+		return func(e corev1.EnvVar) bool { return e.Name == name }
+	}
+	if !slices.ContainsFunc(env, named(EnvPulumiEnv)) {
+		own = append(own, corev1.EnvVar{Name: EnvPulumiEnv, Value: "$(" + EnvRoot + ")/" + EnvFile})
+	}
+	return append(own, slices.DeleteFunc(env, named(EnvRoot))...)
 }
 
 // SpecConfigMap is what the run of an Update is told. The program is nil unless

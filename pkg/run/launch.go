@@ -162,8 +162,10 @@ func handMade(w LaunchWorld) LaunchVerdict {
 	case w.Workspace.DeletionTimestamp != nil:
 		return wait(autov1alpha1.ReasonWorkspaceNotReady, fmt.Sprintf("Workspace %s is being deleted", w.Workspace.Name))
 	}
-	if why := programChanged(w); why != "" {
-		return wait(autov1alpha1.ReasonWorkspaceNotReady, why+"; the Workspace names another generation of it")
+	if why := programChanged(w); why != "" && w.Program == nil {
+		return wait(autov1alpha1.ReasonWorkspaceNotReady, fmt.Sprintf("%s; create it, or correct Workspace %s", why, w.Workspace.Name))
+	} else if why != "" {
+		return wait(autov1alpha1.ReasonWorkspaceNotReady, fmt.Sprintf("%s; Workspace %s names another generation of it", why, w.Workspace.Name))
 	}
 	return lock(w)
 }

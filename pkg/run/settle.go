@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,43 +111,117 @@ func later(a, b time.Time) time.Time {
 // untakenEnd settles an Update whose pod ended, or whose Job failed, before any
 // pod took the run.
 func untakenEnd(w SettleWorld) SettleVerdict {
-	failed := func(reason autov1alpha1.ConditionReason, message string) SettleVerdict {
-		return SettleVerdict{Action: SettleEnd, Outcome: event.Termination{
-			State: string(autov1alpha1.ResultFailed), Reason: string(reason), Message: message,
-		}}
+	why := jobFailed(w.Job)
+	switch {
+	case pastDeadline(w.Job):
+		return failed(autov1alpha1.ReasonDeadlineExceeded, "The run did not begin before its timeout"+waiting(w.Pod))
+	case w.Pod != nil && finished(w.Pod):
+		if name, t := culprit(w.Pod); t != nil {
+			return SettleVerdict{Action: SettleEnd, Outcome: AsTold(fromContainer(name, t, autov1alpha1.ReasonWorkspaceFailed), w.Update, w.Job)}
+		}
+		if said := podMessage(w.Pod); said != "" {
+			return failed(autov1alpha1.ReasonWorkspaceFailed, said)
+		}
 	}
-	if w.Pod != nil && (w.Pod.Status.Phase == corev1.PodFailed || w.Pod.Status.Phase == corev1.PodSucceeded) {
-		for _, status := range append(w.Pod.Status.InitContainerStatuses, w.Pod.Status.ContainerStatuses...) {
-			if t := status.State.Terminated; t != nil && t.ExitCode != 0 {
-				return SettleVerdict{Action: SettleEnd, Outcome: fromContainer(status.Name, t, autov1alpha1.ReasonWorkspaceFailed)}
+	switch {
+	case why != nil:
+		return failed(autov1alpha1.ReasonWorkspaceFailed, "The run's Job failed before it began: "+oneLine(why.Message))
+	case w.Pod != nil && w.Pod.Status.Phase == corev1.PodSucceeded, jobCondition(w.Job, batchv1.JobComplete) != nil:
+		return neverTaken(w.Update)
+	default:
+		return SettleVerdict{Action: SettleNothing}
+	}
+}
+
+func failed(reason autov1alpha1.ConditionReason, message string) SettleVerdict {
+	return SettleVerdict{Action: SettleEnd, Outcome: event.Termination{
+		State: string(autov1alpha1.ResultFailed), Reason: string(reason), Message: message,
+	}}
+}
+
+// neverTaken settles an Update whose pod ended well and did nothing: the run was
+// refused to it, or it is not our agent that ran.
+func neverTaken(u *autov1alpha1.Update) SettleVerdict {
+	if u.DeletionTimestamp == nil {
+		return failed(autov1alpha1.ReasonWorkspaceFailed, "The run's pod ended and never took the run; leave the command of container pulumi as it is")
+	}
+	return SettleVerdict{Action: SettleEnd, Outcome: event.Termination{
+		State: string(autov1alpha1.ResultCanceled), Reason: string(autov1alpha1.ReasonCanceled), Message: "Cancelled before it was run",
+	}}
+}
+
+// culprit is the container whose failure ended a pod: the one that runs the CLI,
+// or else the first that had to succeed before it. A sidecar is stopped with the
+// others.
+func culprit(pod *corev1.Pod) (name string, end *corev1.ContainerStateTerminated) {
+	sidecars := map[string]bool{}
+	for _, c := range pod.Spec.InitContainers {
+		sidecars[c.Name] = c.RestartPolicy != nil
+	}
+	statuses := containerStatuses(pod)
+	slices.SortStableFunc(statuses, func(a, b corev1.ContainerStatus) int {
+		rank := func(s corev1.ContainerStatus) int {
+			switch {
+			case s.Name == Container:
+				return 0
+			case !sidecars[s.Name]:
+				return 1
+			default:
+				return 2
 			}
 		}
-		if why := podMessage(w.Pod); why != "" {
-			return failed(autov1alpha1.ReasonWorkspaceFailed, why)
+		return rank(a) - rank(b)
+	})
+	for _, s := range statuses {
+		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+			return s.Name, t
 		}
 	}
-	if why := jobFailed(w.Job); why != nil {
-		if why.Reason == batchv1.JobReasonDeadlineExceeded {
-			return failed(autov1alpha1.ReasonDeadlineExceeded, "The run did not begin before its timeout"+waiting(w.Pod))
-		}
-		return failed(autov1alpha1.ReasonWorkspaceFailed, "The run's Job failed before it began: "+oneLine(why.Message))
-	}
-	return SettleVerdict{Action: SettleNothing}
+	return "", nil
+}
+
+// containerStatuses are all of a pod's, in the order in which they begin.
+func containerStatuses(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
 // outcome of a run that took its Update and ended without a report.
 func outcome(w SettleWorld, end *corev1.ContainerStateTerminated) event.Termination {
 	t := fromContainer(Container, end, autov1alpha1.ReasonAborted)
-	if why := jobFailed(w.Job); why != nil && why.Reason == batchv1.JobReasonDeadlineExceeded && t.Reason != string(autov1alpha1.ReasonUpdateFailed) {
-		t.Reason = string(autov1alpha1.ReasonDeadlineExceeded)
-		t.Message = "The run took longer than its timeout and was stopped; raise timeout through updateTemplate, or make it do less"
-	}
 	if t.Reason == string(autov1alpha1.ReasonAborted) {
+		if pastDeadline(w.Job) {
+			return tooLong
+		}
 		if why := podMessage(w.Pod); why != "" {
 			t.Message += " (" + why + ")"
 		}
 	}
-	return t
+	return AsTold(t, w.Update, w.Job)
+}
+
+// tooLong is the outcome of a run that was stopped at its Job's deadline.
+var tooLong = event.Termination{
+	State: string(autov1alpha1.ResultFailed), Reason: string(autov1alpha1.ReasonDeadlineExceeded),
+	Message: "The run took longer than its timeout and was stopped; raise timeout through updateTemplate, or make it do less",
+}
+
+// AsTold corrects the word of a run that was told to stop. It knows that it was,
+// but not by whom: only a request makes a run canceled, which is final. That is
+// the deletion of its Update or of its Job, which is nil if it is gone.
+func AsTold(t event.Termination, u *autov1alpha1.Update, job *batchv1.Job) event.Termination {
+	switch {
+	case t.State != string(autov1alpha1.ResultCanceled):
+		return t
+	case pastDeadline(job):
+		return tooLong
+	case u.DeletionTimestamp != nil, job == nil, job.DeletionTimestamp != nil:
+		return t
+	default:
+		return event.Termination{
+			State: string(autov1alpha1.ResultFailed), Reason: string(autov1alpha1.ReasonAborted),
+			Message: "The run was stopped with its pod, as when a node is drained",
+		}
+	}
 }
 
 // fromContainer takes the outcome from what an agent left as its termination
@@ -182,10 +257,14 @@ func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 			return s.State.Terminated
 		}
 	}
-	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+	if finished(pod) {
 		return &corev1.ContainerStateTerminated{ExitCode: 1, Reason: pod.Status.Reason}
 	}
 	return nil
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 func podMessage(pod *corev1.Pod) string {
@@ -204,7 +283,7 @@ func waiting(pod *corev1.Pod) string {
 	if pod == nil {
 		return ""
 	}
-	for _, s := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+	for _, s := range containerStatuses(pod) {
 		if w := s.State.Waiting; w != nil && w.Message != "" {
 			return ": " + w.Reason + ": " + oneLine(w.Message)
 		}
@@ -217,12 +296,27 @@ func waiting(pod *corev1.Pod) string {
 	return ""
 }
 
+// jobFailed is why a Job has failed, or is about to: its condition Failed comes
+// only once its pods have ended.
 func jobFailed(job *batchv1.Job) *batchv1.JobCondition {
+	if c := jobCondition(job, batchv1.JobFailed); c != nil {
+		return c
+	}
+	return jobCondition(job, batchv1.JobFailureTarget)
+}
+
+func pastDeadline(job *batchv1.Job) bool {
+	why := jobFailed(job)
+	return why != nil && why.Reason == batchv1.JobReasonDeadlineExceeded
+}
+
+// jobCondition is the Job's condition of this type if it is True.
+func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
 	if job == nil {
 		return nil
 	}
 	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
+		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
 			return c
 		}
 	}

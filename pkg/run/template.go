@@ -71,7 +71,7 @@ func merge(base any, template *runtime.RawExtension, typed, out any) error {
 	if err := decodeStrict(template.Raw, typed); err != nil {
 		return err
 	}
-	patched, err := strategicpatch.StrategicMergePatch(original, template.Raw, typed)
+	patched, err := patch(original, template.Raw, typed)
 	if err != nil {
 		return fmt.Errorf("cannot merge: %w", err)
 	}
@@ -79,6 +79,17 @@ func merge(base any, template *runtime.RawExtension, typed, out any) error {
 		return fmt.Errorf("cannot decode what the merge gave: %w", err)
 	}
 	return nil
+}
+
+// patch is a strategic merge that a directive of a form it does not expect, as
+// "$retainKeys": [{}], does not bring down.
+func patch(original, template []byte, typed any) (patched []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("a directive of a strategic merge patch has the wrong form: %v", r)
+		}
+	}()
+	return strategicpatch.StrategicMergePatch(original, template, typed)
 }
 
 // decodeStrict decodes a patch and refuses what is no field.

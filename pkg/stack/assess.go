@@ -1,7 +1,9 @@
 package stack
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,6 +68,9 @@ func Assess(w World, now time.Time) Verdict {
 		return v
 	}
 	if w.Stack.Status.CurrentUpdate != nil && w.Update != nil && MadeFor(w.Update, w.Stack.UID) {
+		if w.Update.Settled() && !hasFinalizer(w.Update) {
+			return foldAgain(w, now)
+		}
 		return v.underWay(w, now)
 	}
 	if deleting(w.Stack) && !wantsDestroy(w.Stack) {
@@ -77,36 +82,55 @@ func Assess(w World, now time.Time) Verdict {
 // underWay is the verdict while the claimed Update exists: its end will wake
 // the Stack.
 func (v Verdict) underWay(w World, now time.Time) Verdict {
+	message := fmt.Sprintf("Update %s (%s) is being processed", w.Update.Name, w.Update.Spec.Type)
 	c := meta.FindStatusCondition(v.Status.Conditions, pulumiv1.ReconcilingCondition)
-	if c != nil && c.Reason == string(pulumiv1.ReconcilingProcessing) && c.ObservedGeneration == w.Stack.Generation {
-		return v // it says why the Update was wanted; do not flap
+	if c != nil && c.Reason == string(pulumiv1.ReconcilingProcessing) && c.ObservedGeneration == w.Stack.Generation && c.Message != "" {
+		message = c.Message // it says why the Update was wanted; do not flap
 	}
-	v.reconciling(w, now, pulumiv1.ReconcilingProcessing, fmt.Sprintf("Update %s (%s) is being processed", w.Update.Name, w.Update.Spec.Type))
+	v.reconciling(w, now, pulumiv1.ReconcilingProcessing, message)
+	return v
+}
+
+// foldAgain is the verdict for a claimed Update that is settled and let go of:
+// it was folded once, and a restore or a hand has undone that. Nobody else looks
+// at such an Update any more.
+func foldAgain(w World, now time.Time) Verdict {
+	s := w.Stack.DeepCopy()
+	s.Status, _ = Fold(w.Stack, w.Update)
+	s.Status.CurrentUpdate = nil
+	w.Stack, w.Update = s, nil
+	v := Assess(w, now)
+	v.Action, v.Plan, v.Poke = Withdraw, nil, nil
 	return v
 }
 
 // release is the verdict for a deleted Stack that needs no destroy: no claim is
 // kept, and a run in flight is waited for.
 func (v Verdict) release(w World, now time.Time) Verdict {
-	switch {
-	case w.Stack.Status.CurrentUpdate != nil:
-		v.Action = Withdraw
-		v.Status.CurrentUpdate = nil
-		v.reconciling(w, now, pulumiv1.ReconcilingProcessing, "The stack is being released")
-	case locked(w):
-		v.reconciling(w, now, pulumiv1.ReconcilingProcessing, fmt.Sprintf("Waiting for the run of Update %s to end", w.Workspace.Status.Run.Name))
-	default:
-		v.Action = Release
-		v.ready(w, now, "The stack has been released")
+	v = v.withdraw(w)
+	if locked(w) {
+		v.waitForRun(w, now)
+		return v
 	}
+	if v.Action == Nothing {
+		v.Action = Release
+	}
+	v.ready(w, now, "The stack has been released")
 	return v
+}
+
+func (v *Verdict) waitForRun(w World, now time.Time) {
+	v.reconciling(w, now, pulumiv1.ReconcilingProcessing, fmt.Sprintf("Waiting for the run of Update %s to end", w.Workspace.Status.Run.Name))
 }
 
 // want is the verdict where no Update is under way: whether one is needed, and
 // whether it can be.
 func (v Verdict) want(w World, now time.Time) Verdict {
+	if destroyed(w.Stack) {
+		return v.inStep(w, now) // neither spec nor source count any more
+	}
 	if problem := Validate(w.Stack); problem != "" {
-		return v.stall(w, now, pulumiv1.StalledSpecInvalid, problem)
+		return v.stall(w, now, pulumiv1.StalledSpecInvalid, "Invalid spec: "+problem)
 	}
 	if w.Source.Problem != "" && !Sourceless(w.Stack) {
 		return v.stall(w, now, pulumiv1.StalledSourceUnavailable, w.Source.Problem)
@@ -135,7 +159,7 @@ func (v Verdict) want(w World, now time.Time) Verdict {
 	wanted := For{Generation: w.Stack.Generation, Request: request(w.Stack), Revision: revision, Type: wantedType(w.Stack)}
 	plan, err := NewPlan(w.Stack, wanted, is.why)
 	if err != nil {
-		return v.stall(w, now, pulumiv1.StalledSpecInvalid, err.Error())
+		return v.stall(w, now, pulumiv1.StalledSpecInvalid, "Invalid spec: "+err.Error())
 	}
 	v.Plan = plan
 	v.Action = Claim
@@ -148,60 +172,51 @@ func (v Verdict) want(w World, now time.Time) Verdict {
 }
 
 // inStep is the verdict where what ran last is what is wanted, or all that is
-// tried.
+// tried: nothing needs a claim any more.
 func (v Verdict) inStep(w World, now time.Time) Verdict {
-	if w.Stack.Status.CurrentUpdate != nil {
-		return v.withdrawInStep(w, now)
-	}
-	last := w.Stack.Status.LastUpdate
-	if last.State == pulumiv1.SucceededStackStateMessage {
-		switch {
-		case deleting(w.Stack) && locked(w):
-			v.reconciling(w, now, pulumiv1.ReconcilingProcessing, fmt.Sprintf("Waiting for the run of Update %s to end", w.Workspace.Status.Run.Name))
-			return v
-		case deleting(w.Stack):
-			v.Action = Release
-		case reclaims(w.Stack) && w.Workspace != nil && !locked(w) && w.Workspace.DeletionTimestamp == nil && MadeFor(w.Workspace, w.Stack.UID):
-			v.Action = Reclaim
-		}
-		v.ready(w, now, upToDate(w))
-		return v
-	}
-	v.failed(w, now, last)
-	return v
-}
-
-// withdrawInStep drops a claim that nothing needs any more.
-func (v Verdict) withdrawInStep(w World, now time.Time) Verdict {
 	v = v.withdraw(w)
-	v.reconciling(w, now, pulumiv1.ReconcilingProcessing, "The stack is being processed")
+	last := w.Stack.Status.LastUpdate
+	switch {
+	case last.State != pulumiv1.SucceededStackStateMessage:
+		return v.failed(w, now, last)
+	case deleting(w.Stack) && locked(w):
+		v.waitForRun(w, now)
+		return v
+	case v.Action != Nothing: // one write at a time
+	case deleting(w.Stack):
+		v.Action = Release
+	case reclaims(w.Stack) && w.Workspace != nil && !locked(w) && w.Workspace.DeletionTimestamp == nil && MadeFor(w.Workspace, w.Stack.UID):
+		v.Action = Reclaim
+	}
+	v.ready(w, now, inStepMessage(w))
 	return v
 }
 
-func upToDate(w World) string {
+func inStepMessage(w World) string {
 	if w.Source.Unread != "" && !deleting(w.Stack) {
 		return "The stack is up to date with what was last seen of its source, which cannot be read: " + firstLine(w.Source.Unread)
 	}
 	return "The stack has been processed and is up to date"
 }
 
-// failed sets the conditions of a Stack whose last Update failed.
-func (v *Verdict) failed(w World, now time.Time, last *pulumiv1.StackUpdateState) {
+// failed is the verdict on a Stack whose last Update failed.
+func (v Verdict) failed(w World, now time.Time, last *pulumiv1.StackUpdateState) Verdict {
 	reason := autov1alpha1.ConditionReason(last.Reason)
 	switch {
 	case reason == autov1alpha1.ReasonCanceled && !deleting(w.Stack):
-		v.stalled(w, now, pulumiv1.StalledUpdateCanceled, fmt.Sprintf("%s was cancelled; change the Stack or set a new %s to run it again", last.Type, pulumiv1.AnnotationReconcileRequest))
+		return v.stall(w, now, pulumiv1.StalledUpdateCanceled, fmt.Sprintf("%s was cancelled; change the Stack or set a new %s to run it again", last.Type, pulumiv1.AnnotationReconcileRequest))
 	case reason == autov1alpha1.ReasonPulumiVersionTooLow:
-		v.stalled(w, now, pulumiv1.StalledPulumiVersionTooLow, last.Message)
+		return v.stall(w, now, pulumiv1.StalledPulumiVersionTooLow, cmp.Or(firstLine(last.Message), "The CLI of the image is too old for what the Stack asks; use an image with a newer one"))
 	case reason == autov1alpha1.ReasonInvalid:
-		v.stalled(w, now, pulumiv1.StalledSpecInvalid, last.Message)
+		return v.stall(w, now, pulumiv1.StalledSpecInvalid, because("The Update was refused", last.Message))
 	case exhausted(w.Stack, last):
 		v.stalled(w, now, exhaustedReason(reason), exhaustedMessage(w.Stack, last))
 	case w.Stack.Spec.Preview:
-		v.reconciling(w, now, pulumiv1.ReconcilingPreviewFailed, fmt.Sprintf("Preview failed (%d attempt(s)): %s", last.Failures+1, firstLine(last.Message)))
+		v.reconciling(w, now, pulumiv1.ReconcilingPreviewFailed, because(fmt.Sprintf("Preview failed (%d attempt(s))", last.Failures+1), last.Message))
 	default:
-		v.reconciling(w, now, pulumiv1.ReconcilingRetry, fmt.Sprintf("%d update failure(s): %s", last.Failures+1, firstLine(last.Message)))
+		v.reconciling(w, now, pulumiv1.ReconcilingRetry, because(fmt.Sprintf("%d update failure(s)", last.Failures+1), last.Message))
 	}
+	return v
 }
 
 func exhaustedReason(reason autov1alpha1.ConditionReason) pulumiv1.StalledReason {
@@ -220,7 +235,7 @@ func exhaustedMessage(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState) st
 	if deleting(stack) {
 		next = fmt.Sprintf("still retrying; annotation %s=true releases the Stack without a destroy", pulumiv1.AnnotationLetGo)
 	}
-	return fmt.Sprintf("%s failed %d times; %s: %s", last.Type, last.Failures+1, next, firstLine(last.Message))
+	return because(fmt.Sprintf("%s failed %d times; %s", last.Type, last.Failures+1, next), last.Message)
 }
 
 func wantedType(stack *pulumiv1.Stack) autov1alpha1.UpdateType {
@@ -265,21 +280,31 @@ func (v *Verdict) stalled(w World, now time.Time, reason pulumiv1.StalledReason,
 	v.Status.MarkStalled(w.Stack.Generation, metav1.NewTime(now), reason, message)
 }
 
+// locked says whether a run goes on, or may, in the Stack's Workspace.
 func locked(w World) bool {
-	return w.Workspace != nil && MadeFor(w.Workspace, w.Stack.UID) && w.Workspace.Status.Run != nil
+	return w.Workspace != nil && MadeFor(w.Workspace, w.Stack.UID) && w.Workspace.Status.Run != nil && !w.HolderEnded
 }
 
 func reclaims(stack *pulumiv1.Stack) bool {
 	return stack.Spec.WorkspaceReclaimPolicy == pulumiv1.WorkspaceReclaimDelete
 }
 
-// firstLine keeps a condition's message to one line; the whole is in
-// status.lastUpdate.message.
-func firstLine(s string) string {
-	for i, r := range s {
-		if r == '\n' {
-			return s[:i]
+// because adds to a condition's message what a run said, as far as it said
+// anything.
+func because(what, said string) string {
+	if line := firstLine(said); line != "" {
+		return what + ": " + line
+	}
+	return what
+}
+
+// firstLine is the first line of a text that says something: a condition's
+// message has one line, the whole is in status.lastUpdate.message.
+func firstLine(text string) string {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(strings.TrimSpace(line), " .:"); line != "" {
+			return line
 		}
 	}
-	return s
+	return ""
 }

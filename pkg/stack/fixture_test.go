@@ -203,7 +203,7 @@ func lockedBy(update string) tweak {
 	}
 }
 
-// prerequisite adds a Stack of this name to the world, and to what the Stack
+// needs adds a Stack of this name to the world, and to what the Stack
 // needs. A nil one does not exist.
 func needs(name string, within time.Duration, other *pulumiv1.Stack) tweak {
 	return func(w *World) {

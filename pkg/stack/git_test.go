@@ -38,15 +38,15 @@ func saw(revision, problem string) edit {
 	}
 }
 
-func secretRef(name, key string) pulumiv1.ResourceRef {
+func keyOfSecret(name, key string) pulumiv1.ResourceRef {
 	return pulumiv1.ResourceRef{SelectorType: pulumiv1.ResourceSelectorSecret, SecretRef: &pulumiv1.SecretSelector{Name: name, Key: key}}
 }
 
 func TestValidateGit(t *testing.T) {
 	literal := pulumiv1.ResourceRef{SelectorType: pulumiv1.ResourceSelectorLiteral, LiteralRef: &pulumiv1.LiteralRef{Value: "hush"}}
-	elsewhere := secretRef("git", "token")
+	elsewhere := keyOfSecret("git", "token")
 	elsewhere.SecretRef.Namespace = "other"
-	token := secretRef("git", "token")
+	token := keyOfSecret("git", "token")
 	auth := func(a pulumiv1.GitAuthConfig) pulumiv1.GitSource {
 		return pulumiv1.GitSource{ProjectRepo: repo, Branch: "main", GitAuth: &a}
 	}
@@ -96,7 +96,7 @@ func TestValidateGit(t *testing.T) {
 }
 
 func TestPollOf(t *testing.T) {
-	token := secretRef("git", "token")
+	token := keyOfSecret("git", "token")
 	same := map[string]*pulumiv1.Stack{
 		"The Stack":      aStack(onMain),
 		"Another Stack":  aStack(onMain, func(s *pulumiv1.Stack) { s.Name, s.UID = "web", "uid-of-web" }),
@@ -200,6 +200,9 @@ func TestAssessGit(t *testing.T) {
 		"A new commit after a failure":                  {aStack(onMain, failedAt(commitA, 3), saw(commitB, "")), Claim, commitB, commitB, `New commit detected: "` + commitB + `"`},
 		"The same commit after the last failure":        {stack: aStack(onMain, failedAt(commitA, 3), saw(commitA, "")), action: Nothing},
 		"A set-up that failed before any commit":        {stack: aStack(onMain, failedAt("", 3)), action: Nothing},
+		"A source that only a template knows is not run for ever": {
+			stack: aStack(ranAt(commitA), func(s *pulumiv1.Stack) { s.Spec.ProgramRef = nil }), action: Nothing,
+		},
 		"Another branch runs what it names by then": {
 			aStack(onMain, ranAt(commitA), saw(commitA, ""), fromGit(pulumiv1.GitSource{Branch: "dev"}), func(s *pulumiv1.Stack) { s.Generation++ }),
 			Claim, "", "dev", "New stack generation: 3",
@@ -232,7 +235,7 @@ func TestASourceThatCannotBeReadIsSaid(t *testing.T) {
 }
 
 func TestAGitWorkspace(t *testing.T) {
-	token := secretRef("git", "token")
+	token := keyOfSecret("git", "token")
 	s := aStack(fromGit(pulumiv1.GitSource{Branch: "main", RepoDir: "infra", Shallow: true, GitAuth: &pulumiv1.GitAuthConfig{PersonalAccessToken: &token}}))
 	plan, err := NewPlan(s, For{Revision: commitB, Type: autov1alpha1.UpType}, "")
 	if err != nil {

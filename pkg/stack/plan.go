@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,32 +116,38 @@ func newUpdate(stack *pulumiv1.Stack, wanted For, why string) (*autov1alpha1.Upd
 	if err != nil {
 		return nil, fmt.Errorf("updateTemplate: %w", err)
 	}
-	if wanted.Type == autov1alpha1.DestroyType {
-		update.Spec.Type = autov1alpha1.DestroyType // a deleted Stack may go only after one
+	if wanted.Type == autov1alpha1.DestroyType || update.Spec.Type == "" {
+		update.Spec.Type = wanted.Type // a deleted Stack may go only after a destroy
 	}
-	update.Status = autov1alpha1.UpdateStatus{}
+	if update.Spec.Message == nil {
+		update.Spec.Message = &why
+	}
+	update.TypeMeta, update.Status = base.TypeMeta, autov1alpha1.UpdateStatus{}
 	seal(&update.ObjectMeta, base.ObjectMeta)
 	update.Annotations[pulumiv1.AnnotationFor] = wanted.String()
 	update.OwnerReferences = owners(stack, false)
 	return update, nil
 }
 
-// seal puts back what a template may not change, and adds our finalizer.
+// seal leaves of merged metadata what a template may set, labels, annotations
+// and finalizers, puts back what it may not change of these, and adds our
+// finalizer.
 func seal(merged *metav1.ObjectMeta, base metav1.ObjectMeta) {
-	merged.Name, merged.Namespace = base.Name, base.Namespace
-	if merged.Labels == nil {
-		merged.Labels = map[string]string{}
+	sealed := base
+	sealed.Labels, sealed.Annotations = both(merged.Labels, base.Labels), both(merged.Annotations, base.Annotations)
+	sealed.Finalizers = merged.Finalizers
+	if !slices.Contains(sealed.Finalizers, pulumiv1.Finalizer) {
+		sealed.Finalizers = append(sealed.Finalizers, pulumiv1.Finalizer)
 	}
-	if merged.Annotations == nil {
-		merged.Annotations = map[string]string{}
-	}
-	for k, v := range base.Labels {
-		merged.Labels[k] = v
-	}
-	for k, v := range base.Annotations {
-		merged.Annotations[k] = v
-	}
-	merged.Finalizers = append(merged.Finalizers, pulumiv1.Finalizer)
+	*merged = sealed
+}
+
+// both holds all of a and b, and b's where both have a key.
+func both(a, b map[string]string) map[string]string {
+	all := make(map[string]string, len(a)+len(b))
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
 func newWorkspace(stack *pulumiv1.Stack, wanted For, secret *corev1.Secret) (*autov1alpha1.Workspace, error) {
@@ -163,7 +171,7 @@ func newWorkspace(stack *pulumiv1.Stack, wanted For, secret *corev1.Secret) (*au
 	if err != nil {
 		return nil, fmt.Errorf("workspaceTemplate: %w", err)
 	}
-	ws.Status = autov1alpha1.WorkspaceStatus{}
+	ws.TypeMeta, ws.Status = base.TypeMeta, autov1alpha1.WorkspaceStatus{}
 	ws.Spec.EnvFrom = append(ws.Spec.EnvFrom, environmentFrom(stack)...)
 	create := !stack.Spec.UseLocalStackOnly
 	ws.Spec.Stacks = append(withoutStack(ws.Spec.Stacks, stack.Spec.Stack), autov1alpha1.WorkspaceStack{
@@ -209,7 +217,9 @@ func source(stack *pulumiv1.Stack, wanted For, spec *autov1alpha1.WorkspaceSpec)
 
 // inlineSecret holds the secret values that the user wrote into the Stack, so
 // that they enter no other object. Its name tells its content and its Stack
-// apart: one that an earlier Stack of the same name left is about to go.
+// apart: one that an earlier Stack of the same name left is about to go. So is
+// one that the Stack itself owns once it is being deleted, if in the foreground:
+// its destroy has its own.
 func inlineSecret(stack *pulumiv1.Stack) *corev1.Secret {
 	data := map[string][]byte{}
 	for key, value := range stack.Spec.Secrets {
@@ -227,7 +237,11 @@ func inlineSecret(stack *pulumiv1.Stack) *corev1.Secret {
 	if err != nil {
 		panic(err) // a map of bytes always encodes
 	}
-	meta := objectMeta(stack, stack.Name+"-inline-"+hash(append(content, stack.UID...)))
+	content = append(content, stack.UID...)
+	if deleting(stack) {
+		content = append(content, "/destroy"...)
+	}
+	meta := objectMeta(stack, stack.Name+"-inline-"+hash(content))
 	meta.OwnerReferences = owners(stack, true)
 	immutable := true
 	return &corev1.Secret{

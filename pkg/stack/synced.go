@@ -2,6 +2,7 @@ package stack
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
@@ -50,6 +51,13 @@ func synced(stack *pulumiv1.Stack, revision string, now time.Time) sync {
 	default:
 		return syncedAfterFailure(stack, last, revision, now)
 	}
+}
+
+// destroyed says whether a deleted Stack's destroy has succeeded, so that it may
+// go.
+func destroyed(stack *pulumiv1.Stack) bool {
+	last := stack.Status.LastUpdate
+	return deleting(stack) && last != nil && last.State == pulumiv1.SucceededStackStateMessage && synced(stack, "", time.Time{}).why == ""
 }
 
 func syncedAfterSuccess(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState, revision string, now time.Time) sync {
@@ -108,15 +116,24 @@ func exhausted(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState) bool {
 func backoff(stack *pulumiv1.Stack, failures int64) time.Duration {
 	limit := defaultMaxBackoff
 	if s := stack.Spec.RetryMaxBackoffDurationSeconds; s > 0 {
-		limit = time.Duration(s) * time.Second
+		limit = seconds(s)
 	}
 	wait := firstBackoff
 	for ; failures > 0 && wait < limit; failures-- {
+		if wait > limit/backoffFactor {
+			return limit
+		}
 		wait *= backoffFactor
 	}
-	return min(wait, max(limit, firstBackoff))
+	return wait // the first is as long as it is, whatever the cap
 }
 
 func resyncPeriod(stack *pulumiv1.Stack) time.Duration {
-	return max(time.Duration(stack.Spec.ResyncFrequencySeconds)*time.Second, minResync)
+	return max(seconds(stack.Spec.ResyncFrequencySeconds), minResync)
+}
+
+// seconds is a duration of a user's number of them: none is negative, and a
+// number too large for one is the longest.
+func seconds(n int64) time.Duration {
+	return time.Duration(max(0, min(n, math.MaxInt64/int64(time.Second)))) * time.Second
 }

@@ -12,6 +12,7 @@ import (
 func Validate(stack *pulumiv1.Stack) string {
 	spec := &stack.Spec
 	switch {
+	case Sourceless(stack): // whatever the source is
 	case hasGit(stack): // comes before the others, as in the reference
 		if problem := validateGit(stack); problem != "" {
 			return problem

@@ -23,6 +23,9 @@ type World struct {
 	// Workspace of the Stack's name; nil if there is none, or if NeedsWorkspace
 	// said that it need not be read.
 	Workspace *autov1alpha1.Workspace
+	// HolderEnded says that the Update which holds the Workspace's lock is gone,
+	// or is Complete and its run has ended: the lock is nobody's.
+	HolderEnded bool
 	// Source of the Stack.
 	Source Source
 	// Prerequisites by name; one that does not exist is absent.

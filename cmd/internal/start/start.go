@@ -24,6 +24,9 @@ import (
 type Environment struct {
 	// Port to listen on; Knative sets it.
 	Port int `default:"8080"`
+	// APIServerURL is the API server for a function that runs outside of a
+	// cluster, with no credentials.
+	APIServerURL string `envconfig:"API_SERVER_URL"`
 	// BrokerURL is where events are sent.
 	BrokerURL string `envconfig:"BROKER_URL" required:"true"`
 	// BrokerNamespace and BrokerName are the Broker that alarms ring at.
@@ -65,9 +68,12 @@ func serve(ctx context.Context, log *slog.Logger, assemble func(Parts) transport
 	if err := envconfig.Process("", &env); err != nil {
 		return fmt.Errorf("cannot read the environment: %w", err)
 	}
-	config, err := rest.InClusterConfig()
-	if err != nil {
-		return fmt.Errorf("cannot find the API server: %w", err)
+	config := &rest.Config{Host: env.APIServerURL}
+	if env.APIServerURL == "" {
+		var err error
+		if config, err = rest.InClusterConfig(); err != nil {
+			return fmt.Errorf("cannot find the API server: %w", err)
+		}
 	}
 	parts, err := NewParts(config, env, log)
 	if err != nil {

@@ -59,7 +59,8 @@ type Options struct {
 	SweepSchedule string
 	// Tamper says, in tests, how many copies of an event reach a Trigger.
 	Tamper func(trigger string, e cloudevents.Event) int
-	// Wrap replaces a function's handler, in tests.
+	// Wrap replaces the handler of a function, or of the Broker under the name
+	// broker, in tests.
 	Wrap func(name string, h http.Handler) http.Handler
 }
 

@@ -101,7 +101,7 @@ func (e *Environment) startBroker() error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	e.serve("broker", listener, e.broker)
+	e.serve("broker", listener, e.options.Wrap("broker", e.broker))
 	return nil
 }
 

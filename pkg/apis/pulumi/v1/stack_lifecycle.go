@@ -1,6 +1,10 @@
 package v1
 
 import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -30,11 +34,28 @@ func (s *StackStatus) MarkStalled(generation int64, now metav1.Time, reason Stal
 const maxMessage = 32768
 
 func (s *StackStatus) set(kind string, status metav1.ConditionStatus, reason, message string, generation int64, now metav1.Time) {
-	if len(message) > maxMessage {
-		message = message[:maxMessage]
-	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message,
+		Type: kind, Status: status, Reason: reason, Message: sentence(message),
 		ObservedGeneration: generation, LastTransitionTime: now,
 	})
+}
+
+// sentence is a message as a condition shows it: one line that starts with a
+// capital and has no full stop. It is cut between letters: half a letter would
+// come back as another, and each look would write it again.
+func sentence(message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if len(message) > maxMessage {
+		cut := maxMessage
+		for cut > 0 && !utf8.RuneStart(message[cut]) {
+			cut--
+		}
+		message = message[:cut]
+	}
+	message = strings.TrimRight(message, " .:")
+	first, size := utf8.DecodeRuneInString(message)
+	if size == 0 {
+		return message
+	}
+	return string(unicode.ToUpper(first)) + message[size:]
 }
