@@ -15,6 +15,7 @@ import (
 )
 
 func TestACommitLeadsToOneUpdate(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	r := repository(t, "one")
 	first := r.Git("rev-parse", "HEAD")
@@ -50,6 +51,7 @@ func TestACommitLeadsToOneUpdate(t *testing.T) {
 }
 
 func TestStacksOfOneRepositoryShareAPoll(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	r := repository(t, "root")
 	r.Write("web/Pulumi.yaml", project("web"))
@@ -88,15 +90,11 @@ func TestStacksOfOneRepositoryShareAPoll(t *testing.T) {
 		return nil
 	})
 	s.remove("web")
-	s.eventually("the poll is gone", func() error {
-		if s.pollSource(poll.Name()) != nil {
-			return errors.New("it is there")
-		}
-		return nil
-	})
+	s.gone(poll.Name())
 }
 
 func TestAPollThatNobodyNeedsGoes(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	r := repository(t, "one")
 	first := r.Git("rev-parse", "HEAD")
@@ -105,15 +103,11 @@ func TestAPollThatNobodyNeedsGoes(t *testing.T) {
 	poll, _ := stack.PollOf(s.get("app"))
 	s.ring("app") // it has seen nothing yet, so that the Stack does not remember it
 	s.patch("app", `{"spec":{"branch":null,"commit":"`+first+`"}}`)
-	s.eventually("the poll is gone", func() error {
-		if s.pollSource(poll.Name()) != nil {
-			return errors.New("it is there")
-		}
-		return nil
-	})
+	s.gone(poll.Name())
 }
 
 func TestRefs(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	r := repository(t, "old")
 	old := r.Git("rev-parse", "HEAD")
@@ -136,12 +130,13 @@ func TestRefs(t *testing.T) {
 	for name, c := range cases {
 		s.ranAt(name, c.commit, c.message)
 	}
-	if s.get("commit").Status.Source != nil || s.pollSource("poll-") != nil {
-		t.Error("a commit is polled")
+	if s.get("commit").Status.Source != nil || len(s.polls()) != 2 {
+		t.Errorf("polls are %v, want one of the tag and one of the branch", s.polls())
 	}
 }
 
 func TestWhatIsWrongIsSaid(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	r := repository(t, "one")
 	server := gittest.Serve(t, r)
@@ -193,6 +188,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 }
 
 func TestARepositoryThatCannotBeReadAnyMore(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	r := repository(t, "one")
 	first := r.Git("rev-parse", "HEAD")

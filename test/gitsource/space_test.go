@@ -252,6 +252,31 @@ func (s *space) pollSource(poll string) *unstructured.Unstructured {
 	return source
 }
 
+// polls are the names of the PingSources of the namespace.
+func (s *space) polls() []string {
+	s.Helper()
+	list, err := s.clients.Dynamic.Resource(pingSources).Namespace(s.namespace).List(s.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	var names []string
+	for _, source := range list.Items {
+		names = append(names, source.GetName())
+	}
+	return names
+}
+
+// gone waits until a poll's PingSource is gone.
+func (s *space) gone(poll string) {
+	s.Helper()
+	s.eventually("poll "+poll+" is gone", func() error {
+		if s.pollSource(poll) != nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+}
+
 // remove deletes a Stack and waits until it is gone.
 func (s *space) remove(name string) {
 	s.Helper()
