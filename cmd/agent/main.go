@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/updraft-dev/updraft/pkg/agent"
+	"github.com/updraft-dev/updraft/pkg/gitremote"
 )
 
 // environment is what the agent reads from its environment.
@@ -22,6 +23,9 @@ type environment struct {
 	ReportURL      string `envconfig:"UPDRAFT_REPORT_URL"`
 	TerminationLog string `envconfig:"UPDRAFT_TERMINATION_LOG" default:"/dev/termination-log"`
 	EnvFile        string `envconfig:"PULUMI_ENV"`
+	GitToken       string `envconfig:"UPDRAFT_GIT_TOKEN"`
+	GitUsername    string `envconfig:"UPDRAFT_GIT_USERNAME"`
+	GitPassword    string `envconfig:"UPDRAFT_GIT_PASSWORD"`
 }
 
 func main() {
@@ -100,6 +104,7 @@ func configure() (agent.Config, error) {
 		ReportURL:      env.ReportURL,
 		TerminationLog: env.TerminationLog,
 		EnvFile:        env.EnvFile,
+		Git:            gitremote.Credentials{Token: env.GitToken, Username: env.GitUsername, Password: env.GitPassword},
 		Environ:        os.Environ(),
 		Host:           host,
 		Executable:     executable,

@@ -1,5 +1,5 @@
 // Package stack is the function that decides: it wakes on Stacks, Programs and
-// Workspaces, assesses the Stack, claims an Update, and makes the Workspace and
+// Workspaces, sees to the poll of a git source, assesses the Stack, claims an Update, and makes the Workspace and
 // the Update.
 //
 // The writes of one change, in order: the Stack's finalizer; the claim

@@ -50,6 +50,8 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 		return f.lookAtProgram(ctx, about.Namespace, about.Name)
 	case event.KindWorkspace:
 		return f.lookAtWorkspace(ctx, about.Namespace, about.Name)
+	case event.KindPoll: // it rang, and nobody needs it
+		return f.Alarms.SyncPoll(ctx, f.Clients.Pulumi, about.Namespace, about.Name)
 	default:
 		return transport.Never(fmt.Errorf("the stack function does not look at a %s", about.Kind))
 	}
@@ -64,6 +66,9 @@ func (f *Function) lookAtStack(ctx context.Context, namespace, name string) (ala
 	}
 	if s == nil {
 		return alarm, f.cleanUp(ctx, namespace, name, "")
+	}
+	if err := f.Alarms.KeepPoll(ctx, f.Clients.Pulumi, s); err != nil {
+		return alarm, err
 	}
 	for range maxSteps {
 		w, err := record.World(ctx, f.Clients.Pulumi, s)

@@ -12,6 +12,7 @@ import (
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
 	"github.com/updraft-dev/updraft/pkg/record"
+	"github.com/updraft-dev/updraft/pkg/stack"
 )
 
 // World is all objects of our kinds.
@@ -81,16 +82,19 @@ func holders(updates []autov1alpha1.Update) map[types.UID]bool {
 }
 
 // atRest says whether a Stack waits for nothing but a change of itself or of its
-// Program: it is Ready or Stalled as both are now, with nothing claimed and
-// nothing that comes with time or with another object.
+// source: it is Ready or Stalled as both are now, with nothing claimed, no other
+// revision seen and nothing that comes with time or with another object.
 func atRest(s *pulumiv1.Stack, programs map[types.NamespacedName]string) bool {
 	if s.DeletionTimestamp != nil || s.Status.CurrentUpdate != nil ||
 		s.Status.ObservedGeneration != s.Generation ||
 		s.Status.ObservedReconcileRequest != s.Annotations[pulumiv1.AnnotationReconcileRequest] {
 		return false
 	}
+	if stack.RunsBehind(s) {
+		return false
+	}
 	ran := s.Status.LastUpdate != nil && s.Status.LastUpdate.Generation == s.Generation
-	if p := s.Spec.ProgramRef; p != nil && ran {
+	if p := s.Spec.ProgramRef; p != nil && s.Spec.GitSource == nil && ran {
 		revision, found := programs[types.NamespacedName{Namespace: s.Namespace, Name: p.Name}]
 		if !found || revision != s.Status.LastUpdate.LastAttemptedCommit {
 			return false

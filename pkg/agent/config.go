@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/updraft-dev/updraft/pkg/gitremote"
 	"github.com/updraft-dev/updraft/pkg/run"
 )
 
@@ -19,6 +20,8 @@ type Config struct {
 	TerminationLog string
 	// EnvFile holds variables that init containers left for the CLI; "" is none.
 	EnvFile string
+	// Git are the credentials of a git source, which only init is given.
+	Git gitremote.Credentials
 	// Environ is the process's environment, which the CLI inherits.
 	Environ []string
 	// Host is the name that a lock of the CLI has for this host.

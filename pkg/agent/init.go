@@ -34,7 +34,7 @@ func (c Config) init(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	revision, err := fetch.Fetch(ctx, c.Root, spec.Source)
+	revision, err := fetch.Fetch(ctx, c.Root, spec.Source, c.Git)
 	if err != nil {
 		return fmt.Errorf("cannot fetch the source: %w", err)
 	}

@@ -41,6 +41,11 @@ const (
 	KindJob        = "Job"
 	KindPod        = "Pod"
 	KindDeployment = "Deployment"
+	// KindPoll is no object of ours: its name is a hash of a git repository, a
+	// ref and where the credentials are, and stands for the Stacks of the
+	// namespace that share them. It is the name of the PingSource that rings for
+	// it. An alarm, or a due, of this kind asks which commit the ref names now.
+	KindPoll = "Poll"
 	// KindSweep is no object: an alarm of this kind asks for a sweep.
 	KindSweep = "Sweep"
 )

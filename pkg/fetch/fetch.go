@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/updraft-dev/updraft/pkg/gitremote"
 	"github.com/updraft-dev/updraft/pkg/run"
 )
 
@@ -23,11 +24,11 @@ type brought struct {
 type bring func(ctx context.Context, root string) (brought, error)
 
 // Fetch brings the source into the share at root and links the workspace to
-// it. The answer is the revision that was fetched, or "" if the source has
+// it. The credentials are for a git source. The answer is the revision that was fetched, or "" if the source has
 // none. With no source it touches nothing: an init container of the user makes
 // the workspace.
-func Fetch(ctx context.Context, root string, source run.Source) (string, error) {
-	bring, err := choose(source)
+func Fetch(ctx context.Context, root string, source run.Source, credentials gitremote.Credentials) (string, error) {
+	bring, err := choose(source, credentials)
 	if err != nil || bring == nil {
 		return "", err
 	}
@@ -45,7 +46,7 @@ func Fetch(ctx context.Context, root string, source run.Source) (string, error) 
 }
 
 // choose gives the function that brings the source; nil if there is none.
-func choose(source run.Source) (bring, error) {
+func choose(source run.Source, credentials gitremote.Credentials) (bring, error) {
 	var names []string
 	var chosen bring
 	add := func(name string, b bring) {
@@ -61,7 +62,7 @@ func choose(source run.Source) (bring, error) {
 		add("local", local(*source.Local))
 	}
 	if source.Git != nil {
-		add("git", unserved("git"))
+		add("git", git(*source.Git, credentials))
 	}
 	if source.Flux != nil {
 		add("flux", unserved("flux"))

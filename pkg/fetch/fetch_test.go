@@ -7,8 +7,12 @@ import (
 	"testing"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	"github.com/updraft-dev/updraft/pkg/gitremote"
 	"github.com/updraft-dev/updraft/pkg/run"
 )
+
+// none are the credentials of most sources.
+var none gitremote.Credentials
 
 const programText = "name: hello\nruntime: yaml\n"
 
@@ -47,10 +51,6 @@ func TestFetch(t *testing.T) {
 			source: run.Source{Local: &autov1alpha1.LocalSource{}},
 			fails:  "names no dir",
 		},
-		"Git is refused with a reason": {
-			source: run.Source{Git: &autov1alpha1.GitSource{URL: "https://git.example/repo"}},
-			fails:  "git sources are not served yet",
-		},
 		"Flux is refused with a reason": {
 			source: run.Source{Flux: &autov1alpha1.FluxSource{URL: "http://flux.example/a.tgz"}},
 			fails:  "flux sources are not served yet",
@@ -65,7 +65,7 @@ func TestFetch(t *testing.T) {
 			root := share(t)
 			// Twice, since an init container may be started again.
 			for range 2 {
-				revision, err := Fetch(t.Context(), root, c.source)
+				revision, err := Fetch(t.Context(), root, c.source, none)
 				if c.fails != "" {
 					if err == nil || !strings.Contains(err.Error(), c.fails) {
 						t.Fatalf("Fetch() error = %v, want one that says %q", err, c.fails)
@@ -91,7 +91,7 @@ func TestAStackConfigOfAnEarlierRunIsGone(t *testing.T) {
 	source := run.Source{Program: &autov1alpha1.ProgramSource{Name: "hello"}}
 	left := filepath.Join(root, run.WorkspaceLink, "Pulumi.dev.yaml")
 	for range 2 {
-		if _, err := Fetch(t.Context(), root, source); err != nil {
+		if _, err := Fetch(t.Context(), root, source, none); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(left); !os.IsNotExist(err) {
@@ -104,7 +104,7 @@ func TestAStackConfigOfAnEarlierRunIsGone(t *testing.T) {
 func TestNoSourceTouchesNothing(t *testing.T) {
 	root := share(t)
 	write(t, filepath.Join(root, run.WorkspaceLink, "Pulumi.yaml"), "name: mine\n")
-	if _, err := Fetch(t.Context(), root, run.Source{}); err != nil {
+	if _, err := Fetch(t.Context(), root, run.Source{}, none); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, filepath.Join(root, run.WorkspaceLink, "Pulumi.yaml")); got != "name: mine\n" {
@@ -115,7 +115,7 @@ func TestNoSourceTouchesNothing(t *testing.T) {
 func TestSomebodysWorkspaceIsNotReplaced(t *testing.T) {
 	root := share(t)
 	write(t, filepath.Join(root, run.WorkspaceLink, "Pulumi.yaml"), "name: mine\n")
-	_, err := Fetch(t.Context(), root, run.Source{Program: &autov1alpha1.ProgramSource{Name: "hello"}})
+	_, err := Fetch(t.Context(), root, run.Source{Program: &autov1alpha1.ProgramSource{Name: "hello"}}, none)
 	if err == nil || !strings.Contains(err.Error(), "is no link") {
 		t.Errorf("Fetch() error = %v, want that the workspace is no link", err)
 	}

@@ -91,20 +91,26 @@ func (a *Alarms) Clear(ctx context.Context, about event.Ref) error {
 }
 
 func (a *Alarms) pingSource(owner metav1.Object, apiVersion string, about event.Ref, due, now time.Time) *unstructured.Unstructured {
+	source := a.ring(about, schedule(due, now), map[string]any{annotationDue: due.UTC().Format(time.RFC3339Nano)}, []any{map[string]any{
+		"apiVersion": apiVersion, "kind": about.Kind,
+		"name": owner.GetName(), "uid": string(owner.GetUID()),
+	}})
+	source.SetName(alarmName(about))
+	return source
+}
+
+// ring is a PingSource of the name of what it is about, which asks the Broker for
+// a look at it.
+func (a *Alarms) ring(about event.Ref, schedule string, annotations map[string]any, owners []any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "sources.knative.dev/v1",
 		"kind":       "PingSource",
 		"metadata": map[string]any{
-			"name":        alarmName(about),
-			"namespace":   about.Namespace,
-			"annotations": map[string]any{annotationDue: due.UTC().Format(time.RFC3339Nano)},
-			"ownerReferences": []any{map[string]any{
-				"apiVersion": apiVersion, "kind": about.Kind,
-				"name": owner.GetName(), "uid": string(owner.GetUID()),
-			}},
+			"name": about.Name, "namespace": about.Namespace,
+			"annotations": annotations, "ownerReferences": owners,
 		},
 		"spec": map[string]any{
-			"schedule": schedule(due, now),
+			"schedule": schedule,
 			"sink": map[string]any{"ref": map[string]any{
 				"apiVersion": "eventing.knative.dev/v1", "kind": "Broker",
 				"name": a.BrokerName, "namespace": a.BrokerNamespace,

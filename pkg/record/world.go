@@ -43,6 +43,9 @@ func World(ctx context.Context, client versioned.Interface, s *pulumiv1.Stack) (
 }
 
 func source(ctx context.Context, client versioned.Interface, s *pulumiv1.Stack) (stack.Source, error) {
+	if git, ok := stack.GitSource(s); ok && !stack.Sourceless(s) {
+		return git, nil
+	}
 	if s.Spec.ProgramRef == nil || s.Spec.ProgramRef.Name == "" || stack.Sourceless(s) {
 		return stack.Source{}, nil
 	}

@@ -124,7 +124,7 @@ func basePod(update *autov1alpha1.Update, ws *autov1alpha1.Workspace, s Settings
 			TerminationGracePeriodSeconds: &seconds,
 			SecurityContext:               podSecurity(restricted),
 			Volumes:                       volumes(update),
-			InitContainers:                []corev1.Container{bootstrap(s, restricted)},
+			InitContainers:                []corev1.Container{bootstrap(ws, s, restricted)},
 			Containers:                    []corev1.Container{pulumi(ws, s, restricted)},
 		},
 	}
@@ -146,11 +146,12 @@ func volumes(update *autov1alpha1.Update) []corev1.Volume {
 	}
 }
 
-func bootstrap(s Settings, restricted bool) corev1.Container {
+func bootstrap(ws *autov1alpha1.Workspace, s Settings, restricted bool) corev1.Container {
 	return corev1.Container{
 		Name:    Bootstrap,
 		Image:   s.AgentImage,
 		Command: []string{AgentCommand, "init"},
+		Env:     gitEnvironment(ws.Spec.Git),
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
 			corev1.ResourceEphemeralStorage: resource.MustParse("64Mi"),

@@ -188,8 +188,15 @@ func (v Verdict) inStep(w World, now time.Time) Verdict {
 	case reclaims(w.Stack) && w.Workspace != nil && !locked(w) && w.Workspace.DeletionTimestamp == nil && MadeFor(w.Workspace, w.Stack.UID):
 		v.Action = Reclaim
 	}
-	v.ready(w, now, "The stack has been processed and is up to date")
+	v.ready(w, now, inStepMessage(w))
 	return v
+}
+
+func inStepMessage(w World) string {
+	if w.Source.Unread != "" && !deleting(w.Stack) {
+		return "The stack is up to date with what was last seen of its source, which cannot be read: " + firstLine(w.Source.Unread)
+	}
+	return "The stack has been processed and is up to date"
 }
 
 // failed is the verdict on a Stack whose last Update failed.

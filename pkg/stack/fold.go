@@ -36,18 +36,19 @@ func Fold(stack *pulumiv1.Stack, update *autov1alpha1.Update) (pulumiv1.StackSta
 }
 
 func lastUpdate(before *pulumiv1.StackUpdateState, update *autov1alpha1.Update, stands For, result *autov1alpha1.UpdateResult) *pulumiv1.StackUpdateState {
+	revision := ranRevision(update, stands, result)
 	last := &pulumiv1.StackUpdateState{
 		Generation:          stands.Generation,
 		ReconcileRequest:    stands.Request,
 		Name:                update.Name,
 		Type:                pulumiv1.UpdateType(update.Spec.Type),
 		State:               pulumiv1.SucceededStackStateMessage,
-		LastAttemptedCommit: stands.Revision, // what the next look compares, not what the run found
+		LastAttemptedCommit: revision,
 		Permalink:           result.Permalink,
 		LastResyncTime:      update.Status.EndTime,
 	}
 	if result.State == autov1alpha1.ResultSucceeded {
-		last.LastSuccessfulCommit = stands.Revision
+		last.LastSuccessfulCommit = revision
 		return last
 	}
 	last.State = pulumiv1.FailedStackStateMessage
@@ -60,4 +61,15 @@ func lastUpdate(before *pulumiv1.StackUpdateState, update *autov1alpha1.Update, 
 		}
 	}
 	return last
+}
+
+// ranRevision is the revision that an Update ran: the one it stands for, or, of
+// a git ref whose commit nobody had seen, the one that the run found. The next
+// look compares it with what the poll sees, so that the commit which ran first is
+// not run again.
+func ranRevision(update *autov1alpha1.Update, stands For, result *autov1alpha1.UpdateResult) string {
+	if stands.Revision != "" || update.Spec.Type == autov1alpha1.DestroyType {
+		return stands.Revision // a destroy without a source ran no commit
+	}
+	return result.Commit
 }

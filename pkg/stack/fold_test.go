@@ -62,12 +62,13 @@ func TestFold(t *testing.T) {
 				LastAttemptedCommit: revision, LastSuccessfulCommit: revision, Permalink: "https://example.com/1",
 			})),
 		},
-		"A success without a source stands for no revision, whatever it found": {
-			why:    "with another revision the next look would find a new one, and run again, for ever",
+		"A success that stands for no revision keeps the one that the run found": {
+			why:    "the first poll then sees nothing new; a look that knows of no revision compares none",
 			update: anUpdate(stackUID, autov1alpha1.UpType, told, stands(For{Generation: 2, Type: autov1alpha1.UpType})),
 			folds:  true,
 			want: afterwards(project, outputs, last(pulumiv1.StackUpdateState{
-				Generation: 2, Type: pulumiv1.UpUpdateType, State: pulumiv1.SucceededStackStateMessage, Permalink: "https://example.com/1",
+				Generation: 2, Type: pulumiv1.UpUpdateType, State: pulumiv1.SucceededStackStateMessage,
+				LastAttemptedCommit: "found-by-the-run", LastSuccessfulCommit: "found-by-the-run", Permalink: "https://example.com/1",
 			})),
 		},
 		"What it stood for is read from the Update, never from the claim": {

@@ -204,6 +204,8 @@ func source(stack *pulumiv1.Stack, wanted For, spec *autov1alpha1.WorkspaceSpec)
 	case Sourceless(stack):
 		p := stack.Status.ProjectInfo
 		spec.ProjectInfo = &autov1alpha1.ProjectInfo{Name: p.Name, Runtime: p.Runtime}
+	case hasGit(stack):
+		spec.Git = gitWorkspace(stack, wanted.Revision)
 	case stack.Spec.ProgramRef != nil:
 		generation, err := strconv.ParseInt(wanted.Revision, 10, 64)
 		if err != nil {

@@ -97,7 +97,8 @@ func (d dice) spec(spec *pulumiv1.StackSpec) {
 		spec.FluxSource = &pulumiv1.FluxSource{}
 	}
 	if d.once(12) {
-		spec.GitSource = pick(d, &pulumiv1.GitSource{}, &pulumiv1.GitSource{ProjectRepo: "x"})
+		spec.GitSource = pick(d, &pulumiv1.GitSource{}, &pulumiv1.GitSource{ProjectRepo: "x"},
+			&pulumiv1.GitSource{ProjectRepo: repo, Branch: "main"}, &pulumiv1.GitSource{ProjectRepo: repo, Commit: commitA})
 	}
 	if d.once(4) {
 		spec.EnvRefs = map[string]pulumiv1.ResourceRef{"A": d.ref(), "B": d.ref()}

@@ -31,7 +31,8 @@ type sync struct {
 }
 
 // synced compares what ran last with what is wanted: generation, request,
-// revision, and then how it went. Nothing is hashed.
+// revision, and then how it went. Nothing is hashed. A revision "" is one that
+// nobody has seen, which is no other than the one that ran.
 func synced(stack *pulumiv1.Stack, revision string, now time.Time) sync {
 	last := stack.Status.LastUpdate
 	switch {
@@ -63,7 +64,7 @@ func syncedAfterSuccess(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState, 
 	if deleting(stack) {
 		return sync{} // destroyed: the source no longer counts
 	}
-	if last.LastSuccessfulCommit != revision {
+	if revision != "" && last.LastSuccessfulCommit != revision {
 		return sync{why: fmt.Sprintf("New commit detected: %q", revision)}
 	}
 	if !stack.Spec.ContinueResyncOnCommitMatch {
@@ -77,7 +78,7 @@ func syncedAfterFailure(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState, 
 	switch {
 	case deleting(stack):
 		return retry // a destroy is tried for as long as the Stack is there
-	case last.LastAttemptedCommit != revision:
+	case revision != "" && last.LastAttemptedCommit != revision:
 		return sync{why: fmt.Sprintf("New commit detected: %q", revision)}
 	case final(last), exhausted(stack, last):
 		return sync{}

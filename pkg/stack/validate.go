@@ -13,8 +13,10 @@ func Validate(stack *pulumiv1.Stack) string {
 	spec := &stack.Spec
 	switch {
 	case Sourceless(stack): // whatever the source is
-	case spec.GitSource != nil && *spec.GitSource != (pulumiv1.GitSource{}):
-		return "projectRepo: git sources are not served by this version of Updraft; use programRef"
+	case hasGit(stack): // comes before the others, as in the reference
+		if problem := validateGit(stack); problem != "" {
+			return problem
+		}
 	case spec.FluxSource != nil:
 		return "fluxSource: Flux sources are not served by this version of Updraft; use programRef"
 	case spec.ProgramRef != nil && spec.ProgramRef.Name == "":

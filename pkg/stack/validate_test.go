@@ -58,15 +58,9 @@ func TestASpecThatCannotBeServedStalls(t *testing.T) {
 		}))
 	}
 	assess(t, map[string]assessment{
-		"A git source": {
-			world: source(func(s *pulumiv1.Stack) {
-				s.Spec.GitSource = &pulumiv1.GitSource{ProjectRepo: "https://example.com/x", Branch: "main"}
-			}),
-			want: stalls("projectRepo: git sources are not served by this version of Updraft; use programRef"),
-		},
 		"A git source without a repository": {
 			world: source(func(s *pulumiv1.Stack) { s.Spec.GitSource = &pulumiv1.GitSource{Shallow: true} }),
-			want:  stalls("projectRepo: git sources are not served by this version of Updraft; use programRef"),
+			want:  stalls(`projectRepo: missing "projectRepo"`),
 		},
 		"A Flux source": {
 			world: source(fluxed),

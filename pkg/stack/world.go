@@ -34,10 +34,14 @@ type World struct {
 
 // Source is what is known of a Stack's source.
 type Source struct {
-	// Revision to run: a Program's generation, or "" without a source.
+	// Revision to run: a Program's generation, a commit, or "" without a source
+	// or with one of which no revision has been seen yet.
 	Revision string
 	// Problem says why the source cannot be used now; "" if it can.
 	Problem string
+	// Unread says why the newest revision is not known; "" if it is. What was
+	// seen before counts meanwhile.
+	Unread string
 }
 
 // For is what an Update stands for, kept on it as an annotation.

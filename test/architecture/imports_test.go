@@ -57,6 +57,12 @@ var bans = []ban{
 		Why:     "functions meet only through objects and events",
 	},
 	{
+		From:    []string{"functions/source"},
+		Imports: []string{module + "functions/"},
+		Except:  []string{module + "functions/source"},
+		Why:     "functions meet only through objects and events",
+	},
+	{
 		From:    []string{"functions/sweep"},
 		Imports: []string{module + "functions/"},
 		Except:  []string{module + "functions/sweep"},
@@ -73,12 +79,17 @@ var bans = []ban{
 		Why:     "imports point one way: cmd, then functions and sources, then pkg",
 	},
 	{
-		From:    []string{"cmd/stack", "cmd/update", "cmd/status", "cmd/sweep", "functions"},
+		From:    []string{"cmd/stack", "cmd/update", "cmd/status", "cmd/source", "cmd/sweep", "functions"},
 		Imports: []string{"github.com/pulumi", "knative.dev", "sigs.k8s.io/controller-runtime", module + "pkg/local", module + "pkg/agent", module + "pkg/fetch", "k8s.io/client-go/informers", "k8s.io/client-go/kubernetes/typed/apps"},
 		Why:     "a function's binary links only what it needs: cold start is a feature",
 	},
 	{
-		From:    []string{"cmd/agent", "pkg/agent", "pkg/fetch"},
+		From:    []string{"cmd/stack", "cmd/update", "cmd/status", "cmd/sweep", "functions/stack", "functions/update", "functions/status", "functions/sweep", "pkg/record"},
+		Imports: []string{module + "pkg/gitremote", "github.com/go-git"},
+		Why:     "only the source function and the agent speak to git repositories",
+	},
+	{
+		From:    []string{"cmd/agent", "pkg/agent", "pkg/fetch", "pkg/gitremote"},
 		Imports: []string{"k8s.io/client-go", "knative.dev", "sigs.k8s.io/controller-runtime"},
 		Why:     "a run has no right on the API server, so its agent has no client of it",
 	},

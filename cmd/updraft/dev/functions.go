@@ -16,6 +16,7 @@ import (
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/updraft-dev/updraft/cmd/internal/start"
+	"github.com/updraft-dev/updraft/functions/source"
 	"github.com/updraft-dev/updraft/functions/stack"
 	"github.com/updraft-dev/updraft/functions/status"
 	"github.com/updraft-dev/updraft/functions/sweep"
@@ -41,6 +42,9 @@ func (e *Environment) assemble() map[string]func(start.Parts) transport.Handle {
 		},
 		status.Name: func(p start.Parts) transport.Handle {
 			return (&status.Function{Clients: p.Clients, Tokens: p.Tokens, Broker: p.Broker, Now: now, Log: p.Log}).Handle
+		},
+		source.Name: func(p start.Parts) transport.Handle {
+			return (&source.Function{Clients: p.Clients, Broker: p.Broker, Now: now, Log: p.Log}).Handle
 		},
 		sweep.Name: func(p start.Parts) transport.Handle {
 			return (&sweep.Function{Clients: p.Clients, Broker: p.Broker, Now: now, Log: p.Log}).Handle

@@ -493,13 +493,17 @@ type ProjectInfo struct {
 
 // SourceStatus is the newest revision seen at a source.
 type SourceStatus struct {
+	// Poll that observed it: a hash of repository, ref and where the credentials
+	// are. What a poll saw that is not the Stack's own any more does not count.
+	// +optional
+	Poll string `json:"poll,omitempty"`
 	// Revision at the source.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 	// Digest of the artifact.
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// ObservedTime is when it was seen.
+	// ObservedTime is since when it is so.
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 	// Message of a source that could not be read.
