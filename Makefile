@@ -76,7 +76,8 @@ test: tools build verify ## Check and test everything
 	@unformatted=$$(gofmt -l cmd config functions hack pkg sources test); \
 		if [ -n "$$unformatted" ]; then echo "Not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
-	go test -timeout 30m ./...
+	@echo "Testing one package at a time: most bring up an API server of their own"
+	go test -p 1 -timeout 30m ./...
 
 .PHONY: bench
 bench: tools build ## Measure what a user waits for and what an idle Stack costs

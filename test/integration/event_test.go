@@ -1,0 +1,131 @@
+package integration
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/updraft-dev/updraft/pkg/event"
+)
+
+// versions are those of all objects of a namespace.
+func (s *space) versions() map[string]string {
+	s.Helper()
+	versions := map[string]string{}
+	for kind := range ourKinds {
+		if kind == "Event" {
+			continue // nobody acts on these
+		}
+		for _, object := range s.objects(s.Context(), kind) {
+			versions[kind+" "+object.GetName()] = object.GetResourceVersion()
+		}
+	}
+	return versions
+}
+
+// atRest is a space with a Stack that needs nothing.
+func atRest(t *testing.T) (*space, string) {
+	t.Helper()
+	s := newSpace(t, lab.main, plain)
+	s.program("greets", greets)
+	s.create(s.stackOf("app", "greets"))
+	update := s.awaitReady("app").Status.LastUpdate.Name
+	s.awaitRest()
+	return s, update
+}
+
+func TestWhatIsNoCloudEventIsRefusedAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	s, _ := atRest(t)
+	before := s.versions()
+	requests := map[string]struct {
+		method, contentType, body string
+		header                    map[string]string
+		want                      int
+	}{
+		"A GET":                       {http.MethodGet, "", "", nil, http.StatusMethodNotAllowed},
+		"Nothing":                     {http.MethodPost, "", "", nil, http.StatusBadRequest},
+		"Text":                        {http.MethodPost, "text/plain", "hello", nil, http.StatusBadRequest},
+		"JSON that is cut off":        {http.MethodPost, cloudevents.ApplicationCloudEventsJSON, `{"specversion": "1.0", "id":`, nil, http.StatusBadRequest},
+		"An event without an id":      {http.MethodPost, cloudevents.ApplicationCloudEventsJSON, `{"specversion": "1.0", "type": "dev.updraft.due", "source": "/test"}`, nil, http.StatusBadRequest},
+		"An event of no known spec":   {http.MethodPost, "", "", map[string]string{"Ce-Specversion": "9.9", "Ce-Id": "1", "Ce-Type": "dev.updraft.due", "Ce-Source": "/test"}, http.StatusBadRequest},
+		"An event without a source":   {http.MethodPost, "", "", map[string]string{"Ce-Specversion": "1.0", "Ce-Id": "1", "Ce-Type": "dev.updraft.due"}, http.StatusBadRequest},
+		"Five megabytes of something": {http.MethodPost, cloudevents.ApplicationCloudEventsJSON, `{"specversion": "1.0", "id": "` + strings.Repeat("1", 5<<20) + `"}`, nil, http.StatusBadRequest},
+	}
+	for function, url := range s.Functions {
+		for name, r := range requests {
+			request, err := http.NewRequestWithContext(t.Context(), r.method, url, strings.NewReader(r.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.contentType != "" {
+				request.Header.Set("Content-Type", r.contentType)
+			}
+			for key, value := range r.header {
+				request.Header.Set(key, value)
+			}
+			if got := answer(t, request); got != r.want {
+				t.Errorf("%s to %s is answered %d, want %d", name, function, got, r.want)
+			}
+		}
+	}
+	if after := s.versions(); !maps.Equal(before, after) {
+		t.Errorf("objects changed from %v to %v", before, after)
+	}
+}
+
+func TestEventsAboutWhatIsNotThereAreHarmless(t *testing.T) {
+	t.Parallel()
+	s, update := atRest(t)
+	before := s.versions()
+	const never = http.StatusUnprocessableEntity
+	cases := map[string]struct {
+		about event.Ref
+		want  map[string]int // by function; others answer 204
+	}{
+		"An unknown Stack":     {event.Ref{Kind: event.KindStack, Namespace: s.namespace, Name: "nobody"}, map[string]int{"updraft-status": never}},
+		"An unknown Update":    {event.Ref{Kind: event.KindUpdate, Namespace: s.namespace, Name: "nobody"}, map[string]int{"updraft-stack": never}},
+		"An unknown Program":   {event.Ref{Kind: event.KindProgram, Namespace: s.namespace, Name: "nobody"}, map[string]int{"updraft-status": never, "updraft-update": never}},
+		"An unknown Workspace": {event.Ref{Kind: event.KindWorkspace, Namespace: s.namespace, Name: "nobody"}, map[string]int{"updraft-status": never, "updraft-update": never}},
+		"An unknown Pod":       {event.Ref{Kind: event.KindPod, Namespace: s.namespace, Name: "nobody-12345"}, map[string]int{"updraft-stack": never, "updraft-update": never}},
+		"An unknown Job":       {event.Ref{Kind: event.KindJob, Namespace: s.namespace, Name: "nobody"}, map[string]int{"updraft-stack": never, "updraft-update": never}},
+		"An unknown namespace": {event.Ref{Kind: event.KindStack, Namespace: "nowhere", Name: "app"}, map[string]int{"updraft-status": never}},
+		"An unknown kind":      {event.Ref{Kind: "Widget", Namespace: s.namespace, Name: "app"}, map[string]int{"updraft-stack": never, "updraft-update": never, "updraft-status": never}},
+		"No name":              {event.Ref{Kind: event.KindStack, Namespace: s.namespace}, map[string]int{"updraft-stack": never, "updraft-update": never, "updraft-status": never}},
+		"A name that is a path": {event.Ref{Kind: event.KindStack, Namespace: s.namespace, Name: "../../secrets/hello"},
+			map[string]int{"updraft-stack": never, "updraft-update": never, "updraft-status": never}},
+		"A Stack at rest":   {event.Ref{Kind: event.KindStack, Namespace: s.namespace, Name: "app"}, map[string]int{"updraft-status": never}},
+		"An Update at rest": {event.Ref{Kind: event.KindUpdate, Namespace: s.namespace, Name: update}, map[string]int{"updraft-stack": never}},
+	}
+	for name, c := range cases {
+		for function, url := range s.Functions {
+			id := strings.ReplaceAll(fmt.Sprintf("%s/%s/%s", s.namespace, function, name), " ", "-")
+			want := http.StatusNoContent
+			if w, ok := c.want[function]; ok && function != "updraft-sweep" {
+				want = w
+			}
+			if got := send(t.Context(), t, url, event.NewDue("test", id, c.about), ""); got != want {
+				t.Errorf("%s: %s answers %d, want %d", name, function, got, want)
+			}
+			logs, _ := witness.about(id)
+			if refused := want != http.StatusNoContent; refused && len(logs) != 1 || !refused && len(logs) > 0 {
+				t.Errorf("%s: %s logs %d lines: %v", name, function, len(logs), logs)
+			}
+		}
+	}
+	// What the Broker takes in goes the same way.
+	for _, c := range cases {
+		if got := send(t.Context(), t, s.BrokerURL, event.NewDue("test", "broker/"+s.namespace+"/"+c.about.String(), c.about), ""); got != http.StatusAccepted {
+			t.Errorf("the Broker answers %d", got)
+		}
+	}
+	if after := s.versions(); !maps.Equal(before, after) {
+		t.Errorf("objects changed from %v to %v", before, after)
+	}
+	s.request("app", "still alive")
+	s.awaitReady("app")
+}

@@ -1,0 +1,187 @@
+// Package integration tests the whole of Updraft against what it meets in
+// earnest: a real API server with its controllers, Knative's own source adapter,
+// filters and cron, the real pulumi CLI, and pods, which are processes here.
+//
+// All tests share one environment, each in a namespace of its own; the name of
+// the namespace says what becomes of its events (see tamper). What must hold at
+// all times is checked on every version of every object, for the whole run (see
+// observer); what must not be in logs and events is looked for at the end.
+package integration
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/updraft-dev/updraft/cmd/updraft/dev"
+	"github.com/updraft-dev/updraft/pkg/local/pods"
+)
+
+// parallel tests mostly wait for a run, of which two cores bear about four; one
+// more waits in real time, and one for a person.
+const parallel = "6"
+
+// lab is what all tests share.
+var lab struct {
+	folder string
+	bin    string
+	agent  string
+	main   *place
+	// moving is the environment whose clock is moved, started by the first test
+	// that needs it.
+	moving func() (*place, error)
+	mu     sync.Mutex
+	places []*place
+}
+
+func TestMain(m *testing.M) {
+	// Before all else: each container of a local pod starts this program so.
+	if len(os.Args) > 1 && os.Args[1] == dev.PodSupervisor {
+		os.Exit(pods.Supervise(os.Args[2:]))
+	}
+	flag.Parse()
+	code, err := runAll(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func runAll(m *testing.M) (code int, err error) {
+	if err := limitParallel(); err != nil {
+		return 1, err
+	}
+	if lab.folder, err = os.MkdirTemp("", "updraft-integration-"); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, removeAll(lab.folder)) }()
+	if err := findPrograms(); err != nil {
+		return 1, err
+	}
+	klog.SetSlogLogger(witness.logger("klog"))
+	lab.moving = sync.OnceValues(func() (*place, error) { return startPlace("moving", nil) })
+	defer func() { err = errors.Join(err, stopAll()) }()
+	if lab.main, err = startPlace("main", func(o *dev.Options) { o.SweepSchedule = "*/5 * * * * *" }); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	return code, finalVerdict()
+}
+
+// finalVerdict gives the observers the time to see what the last test did: one of
+// them may have seen a Stack's end and not yet that of its Update.
+func finalVerdict() (err error) {
+	for range 50 {
+		if err = witness.verdict(); err == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
+}
+
+// limitParallel sets how many tests run at once, unless the command line does.
+func limitParallel() error {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return nil
+	}
+	return flag.Set("test.parallel", parallel)
+}
+
+// findPrograms finds those of others, and builds the agent, so that it is never
+// an old one.
+func findPrograms() error {
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	if lab.bin = os.Getenv("UPDRAFT_BIN"); lab.bin == "" {
+		lab.bin = filepath.Join(root, ".bin")
+	}
+	for _, program := range programs {
+		if _, err := os.Stat(filepath.Join(lab.bin, program)); err != nil {
+			return fmt.Errorf("no program %s in %s: run make tools", program, lab.bin)
+		}
+	}
+	lab.agent = filepath.Join(lab.folder, "agent")
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", lab.agent, "./cmd/agent")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build the agent: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// programs of others that the environment runs.
+var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "pulumi", "pulumi-language-yaml"}
+
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("no go.mod above the tests")
+		}
+	}
+}
+
+// stopAll stops every environment, and checks that nothing is left of it.
+func stopAll() error {
+	lab.mu.Lock()
+	places := lab.places
+	lab.mu.Unlock()
+	var errs []error
+	for _, p := range places {
+		errs = append(errs, p.stop())
+	}
+	return errors.Join(append(errs, leftOverOf(lab.folder))...)
+}
+
+// leftOverOf tells of processes that outlive the environment they were of.
+func leftOverOf(folder string) error {
+	var left []string
+	for _, p := range processes() {
+		if p.pid != os.Getpid() && strings.Contains(p.command, folder) {
+			left = append(left, fmt.Sprintf("%d %s", p.pid, p.command))
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("processes were left:\n%s", strings.Join(left, "\n"))
+}
+
+// removeAll removes a folder in which a process that was just killed may still
+// have had a file open, or which is made read-only.
+func removeAll(folder string) error {
+	if os.Getenv("UPDRAFT_TEST_KEEP") != "" {
+		fmt.Fprintln(os.Stderr, "kept", folder)
+		return nil
+	}
+	return os.RemoveAll(folder)
+}
+
+// startTime is how long an environment may take to come up on a busy machine.
+const startTime = 3 * time.Minute
+
+func within(limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), limit)
+}

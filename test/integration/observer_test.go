@@ -1,0 +1,254 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+	"github.com/updraft-dev/updraft/pkg/client/clientset/versioned"
+	"github.com/updraft-dev/updraft/pkg/run"
+)
+
+// observer sees every version of every Stack and Update, and checks what must
+// hold at all times.
+type observer struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu       sync.Mutex
+	seen     map[string]bool // versions that were seen, since a watch may begin again
+	stacks   map[types.UID]*pulumiv1.Stack
+	updates  map[types.UID]*autov1alpha1.Update
+	lives    map[string]*life // of Updates, by namespace/name and UID
+	gone     map[types.UID]uint64
+	folds    []fold
+	problems []string
+	ends     []string // streams that ended, which makes the observer blind
+}
+
+// life is what is known of an Update, also when it is gone.
+type life struct {
+	last      *autov1alpha1.Update
+	settledAt uint64
+}
+
+// fold is what a Stack said that ran.
+type fold struct {
+	stack *pulumiv1.Stack
+	last  pulumiv1.StackUpdateState
+}
+
+func newObserver() *observer {
+	return &observer{
+		seen: map[string]bool{}, stacks: map[types.UID]*pulumiv1.Stack{}, updates: map[types.UID]*autov1alpha1.Update{},
+		lives: map[string]*life{}, gone: map[types.UID]uint64{},
+	}
+}
+
+// start watches from the first object on, as long as the API server is there.
+func (o *observer) start(config *rest.Config) error {
+	client, err := versioned.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	o.cancel = cancel
+	stacks, updates := client.PulumiV1().Stacks(""), client.AutoV1alpha1().Updates("")
+	o.done.Go(func() { o.follow(ctx, "Stacks", stacks.Watch) })
+	o.done.Go(func() { o.follow(ctx, "Updates", updates.Watch) })
+	return nil
+}
+
+func (o *observer) stop() {
+	o.cancel()
+	o.done.Wait()
+}
+
+type opener func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+// follow watches, and goes on from the last version when a stream ends, so that
+// it misses none.
+func (o *observer) follow(ctx context.Context, what string, open opener) {
+	version := ""
+	for ctx.Err() == nil {
+		w, err := open(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		if err != nil {
+			if ctx.Err() == nil {
+				o.blind(fmt.Sprintf("the watch of %s ended: %v", what, err))
+			}
+			return
+		}
+		for e := range w.ResultChan() {
+			object, ok := e.Object.(metav1.Object)
+			if !ok && ctx.Err() != nil {
+				break
+			}
+			if !ok {
+				o.blind(fmt.Sprintf("the watch of %s ended: %v", what, apierrors.FromObject(e.Object)))
+				w.Stop()
+				return
+			}
+			version = object.GetResourceVersion()
+			o.see(e.Type, e.Object)
+		}
+	}
+}
+
+func (o *observer) blind(why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ends = append(o.ends, why)
+}
+
+func (o *observer) see(kind watch.EventType, object runtime.Object) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if kind == watch.Bookmark {
+		return
+	}
+	version := string(kind) + "/" + object.(metav1.Object).GetResourceVersion()
+	if o.seen[version] {
+		return
+	}
+	o.seen[version] = true
+	switch object := object.(type) {
+	case *pulumiv1.Stack:
+		o.seeStack(kind, object)
+	case *autov1alpha1.Update:
+		o.seeUpdate(kind, object)
+	}
+}
+
+func (o *observer) seeStack(kind watch.EventType, s *pulumiv1.Stack) {
+	if kind == watch.Deleted {
+		o.gone[s.UID] = number(s.ResourceVersion)
+	}
+	for _, problem := range stackProblems(s) {
+		o.problem("Stack", s, problem)
+	}
+	if last := s.Status.LastUpdate; last != nil && !sameLast(o.stacks[s.UID], last) {
+		o.folds = append(o.folds, fold{stack: s, last: *last})
+	}
+	o.stacks[s.UID] = s
+}
+
+func sameLast(before *pulumiv1.Stack, last *pulumiv1.StackUpdateState) bool {
+	return before != nil && before.Status.LastUpdate != nil && before.Status.LastUpdate.Name == last.Name
+}
+
+func (o *observer) seeUpdate(kind watch.EventType, u *autov1alpha1.Update) {
+	key := u.Namespace + "/" + u.Name + "/" + string(u.UID)
+	if o.lives[key] == nil {
+		o.lives[key] = &life{}
+	}
+	before := o.lives[key].last
+	o.lives[key].last = u
+	for _, problem := range updateProblems(before, u) {
+		o.problem("Update", u, problem)
+	}
+	if u.Settled() && o.lives[key].settledAt == 0 {
+		o.lives[key].settledAt = number(u.ResourceVersion)
+	}
+	if kind == watch.Deleted {
+		o.gone[u.UID] = number(u.ResourceVersion)
+		delete(o.updates, u.UID)
+		return
+	}
+	o.updates[u.UID] = u
+	if goesOn(u) && !goesOn(before) {
+		o.checkAlone(u)
+	}
+}
+
+// goesOn says whether an Update's run was taken and has not ended.
+func goesOn(u *autov1alpha1.Update) bool {
+	return u != nil && run.Taken(u) && u.Status.Run.Phase != autov1alpha1.RunEnded
+}
+
+// checkAlone is invariant 1: at most one run at a time in one Workspace.
+func (o *observer) checkAlone(u *autov1alpha1.Update) {
+	for _, other := range o.updates {
+		if other.UID != u.UID && other.Namespace == u.Namespace && other.Spec.WorkspaceName == u.Spec.WorkspaceName && goesOn(other) {
+			o.problem("Update", u, fmt.Sprintf("runs in Workspace %s while Update %s does", u.Spec.WorkspaceName, other.Name))
+		}
+	}
+}
+
+func (o *observer) problem(kind string, object metav1.Object, what string) {
+	o.problems = append(o.problems, fmt.Sprintf("%s %s/%s at version %s: %s", kind, object.GetNamespace(), object.GetName(), object.GetResourceVersion(), what))
+}
+
+// verdict is what was found in the whole run.
+func (o *observer) verdict() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var errs []error
+	for _, problem := range o.problems {
+		errs = append(errs, errors.New(problem))
+	}
+	for _, end := range o.ends {
+		errs = append(errs, errors.New(end))
+	}
+	for _, f := range o.folds {
+		if problem := o.foldProblem(f); problem != "" {
+			errs = append(errs, fmt.Errorf("Stack %s/%s at version %s: %s", f.stack.Namespace, f.stack.Name, f.stack.ResourceVersion, problem))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// update is the last version of an Update, also when it is gone.
+func (o *observer) update(namespace, name string) *autov1alpha1.Update {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var found *autov1alpha1.Update
+	for _, l := range o.lives {
+		if l.last.Namespace == namespace && l.last.Name == name {
+			found = l.last
+		}
+	}
+	return found
+}
+
+// settledBefore says whether an Update was settled before another object was
+// gone.
+func (o *observer) settledBefore(u *autov1alpha1.Update, other types.UID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.lives[u.Namespace+"/"+u.Name+"/"+string(u.UID)]
+	return l != nil && l.settledAt > 0 && o.gone[other] > l.settledAt
+}
+
+// allUpdates are the last versions of the Updates of a namespace, those that are
+// gone too.
+func (o *observer) allUpdates(namespace string) []*autov1alpha1.Update {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var found []*autov1alpha1.Update
+	for _, l := range o.lives {
+		if l.last.Namespace == namespace {
+			found = append(found, l.last)
+		}
+	}
+	return found
+}
+
+// number makes a resourceVersion comparable, as the API server's own are.
+func number(version string) uint64 {
+	n, _ := strconv.ParseUint(version, 10, 64)
+	return n
+}
+
+func same(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }

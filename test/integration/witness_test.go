@@ -1,0 +1,121 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/cloudevents/sdk-go/v2/binding"
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
+)
+
+// witness keeps all that was logged and all that went through a Broker.
+var witness = &testimony{}
+
+type testimony struct {
+	mu     sync.Mutex
+	logs   []string
+	events []string
+}
+
+// logger writes what is kept.
+func (w *testimony) logger(place string) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("place", place)
+}
+
+// Write keeps one record.
+func (w *testimony) Write(record []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logs = append(w.logs, string(bytes.TrimSpace(record)))
+	return len(record), nil
+}
+
+// wrap listens to what is sent to the Broker.
+func (w *testimony) wrap(name string, handler http.Handler) http.Handler {
+	if name != "broker" {
+		return handler
+	}
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			w.hear(r, body)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		handler.ServeHTTP(rw, r)
+	})
+}
+
+func (w *testimony) hear(r *http.Request, body []byte) {
+	copied := r.Clone(r.Context())
+	copied.Body = io.NopCloser(bytes.NewReader(body))
+	text := fmt.Sprintf("%v %s", r.Header, body)
+	if e, err := binding.ToEvent(r.Context(), cehttp.NewMessageFromHttpRequest(copied)); err == nil {
+		if structured, err := json.Marshal(e); err == nil {
+			text = string(structured)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, text)
+}
+
+// about are the records that hold a text.
+func (w *testimony) about(text string) (logs, events []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return containing(w.logs, text), containing(w.events, text)
+}
+
+func containing(lines []string, text string) []string {
+	var found []string
+	for _, line := range lines {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// secretValues are in Secrets of the tests, and may be nowhere else.
+var secretValues = []string{"correct-horse-battery-staple", "only-for-friends", inlineSecret}
+
+// inlineSecret is what a test writes into a Stack in plain text.
+const inlineSecret = "plain-in-the-stack-and-nowhere-else"
+
+// verdict is what the logs and events of the whole run say.
+func (w *testimony) verdict() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var errs []error
+	for _, line := range w.logs {
+		if beyondRights(line) {
+			errs = append(errs, fmt.Errorf("a function went beyond its rights: %s", line))
+		}
+	}
+	for what, lines := range map[string][]string{"log": w.logs, "event": w.events} {
+		for _, secret := range secretValues {
+			for _, line := range containing(lines, secret) {
+				errs = append(errs, fmt.Errorf("a secret value is in a %s: %s", what, line))
+			}
+		}
+	}
+	lab.mu.Lock()
+	defer lab.mu.Unlock()
+	for _, p := range lab.places {
+		errs = append(errs, p.watch.verdict())
+	}
+	return errors.Join(errs...)
+}
+
+// beyondRights says whether a record tells of a right that was missing, in the
+// API server's words for that; there are other things that it forbids.
+func beyondRights(record string) bool {
+	return strings.Contains(record, "is forbidden: User ")
+}
