@@ -73,7 +73,7 @@ $(BIN)/client-gen: tools/generators/go.mod
 
 .PHONY: test
 test: tools build verify ## Check and test everything
-	@unformatted=$$(gofmt -l cmd config functions pkg sources test); \
+	@unformatted=$$(gofmt -l cmd config functions hack pkg sources test); \
 		if [ -n "$$unformatted" ]; then echo "Not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go test -timeout 30m ./...
@@ -83,7 +83,7 @@ bench: tools build ## Measure what a user waits for and what an idle Stack costs
 	@go run ./test/bench
 
 .PHONY: generate
-generate: $(GENERATORS) ## Generate deepcopy functions, CRDs and the clientset
+generate: $(GENERATORS) ## Generate deepcopy functions, CRDs, the clientset and the runbook's table
 	@hack/generate.sh
 
 .PHONY: verify

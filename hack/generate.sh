@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Generates deepcopy functions, CRDs and the clientset of the tree that it is in,
-# with the generators in $BIN (default: .bin of that tree).
+# Generates deepcopy functions, CRDs, the clientset and the runbook's table of the
+# tree that it is in, with the generators in $BIN (default: .bin of that tree).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${BIN:-$PWD/.bin}
@@ -14,3 +14,4 @@ rm -rf pkg/client/clientset
 	--input-base $module/pkg/apis --input pulumi/v1,auto/v1alpha1 \
 	--output-pkg $module/pkg/client/clientset --output-dir pkg/client/clientset \
 	--go-header-file $header
+go run ./hack/runbook

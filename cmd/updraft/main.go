@@ -1,5 +1,5 @@
 // Command updraft is the command line: updraft dev runs everything on this
-// machine.
+// machine, updraft logs prints what a Stack's run said.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
+	"github.com/updraft-dev/updraft/cmd/updraft/logs"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
 )
 
@@ -23,7 +24,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(dev.Command())
+	root.AddCommand(dev.Command(), logs.Command())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "updraft:", err)
 		os.Exit(1)

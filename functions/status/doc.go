@@ -5,7 +5,7 @@
 //
 // The writes at the end of one run, in order: the outputs Secret; the Update,
 // settled, with all that the fold needs; the Stack, in one write; the end of the
-// run onto the Update; the Workspace, unlocked; the events; the Job, deleted;
-// the Update's finalizer. Each may be the last before a crash: whoever looks
-// next goes on from there.
+// run onto the Update; the Workspace, unlocked; the events; the ConfigMap of the
+// log; the Job, deleted; the Update's finalizer. Each may be the last before a
+// crash: whoever looks next goes on from there.
 package status

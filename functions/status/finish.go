@@ -31,6 +31,9 @@ func (f *Function) finish(ctx context.Context, u *autov1alpha1.Update) error {
 	if err := f.tellEnd(ctx, u); err != nil {
 		return err
 	}
+	if err := f.keepLog(ctx, u); err != nil {
+		return err
+	}
 	if err := record.DeleteRun(ctx, f.Clients.Batch, u); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -165,10 +166,18 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 		return transport.Refuse(http.StatusConflict, fmt.Errorf("pod %s does not run Update %s", pod.Name, u.Name))
 	}
 	if u.Settled() {
-		if u.Status.Result == nil || string(u.Status.Result.State) != data.State {
+		if !repeats(u, data.State) {
 			return transport.Refuse(http.StatusConflict, fmt.Errorf("update %s is settled otherwise", u.Name))
 		}
 		return f.finish(ctx, u)
+	}
+	if data.State == string(autov1alpha1.ResultCanceled) {
+		job, err := record.Found(f.Clients.Batch.Jobs(u.Namespace).Get(ctx, u.Name, metav1.GetOptions{}))
+		if err != nil {
+			return fmt.Errorf("cannot get Job %s: %w", u.Name, err)
+		}
+		told := run.AsTold(event.Termination{State: data.State, Reason: data.Reason, Message: data.Message}, u, job)
+		data.State, data.Reason, data.Message = told.State, told.Reason, told.Message
 	}
 	if data.Outputs != nil {
 		if err := f.keepOutputs(ctx, u, &data); err != nil {
@@ -182,7 +191,27 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 		return err
 	}
 	f.Log.Info("Update settled", "namespace", u.Namespace, "name", u.Name, "state", data.State, "reason", data.Reason)
+	if pod.DeletionTimestamp != nil {
+		// It was stopped, and may be gone before its end is looked at.
+		if err := f.keepLogOf(ctx, settled, pod); err != nil {
+			return err
+		}
+	}
 	return f.finish(ctx, settled)
+}
+
+// repeats says whether a report's state is what the Update was settled by. A run
+// that was told to stop says canceled, whatever it was settled as.
+func repeats(u *autov1alpha1.Update, state string) bool {
+	switch {
+	case u.Status.Result == nil:
+		return false
+	case state == string(u.Status.Result.State):
+		return true
+	default:
+		reason := u.FailedReason()
+		return state == string(autov1alpha1.ResultCanceled) && (reason == autov1alpha1.ReasonDeadlineExceeded || reason == autov1alpha1.ReasonAborted)
+	}
 }
 
 // keepOutputs writes the outputs Secret before the Update is settled. Outputs
@@ -197,6 +226,12 @@ func (f *Function) keepOutputs(ctx context.Context, u *autov1alpha1.Update, data
 		f.Log.Warn("Outputs are too large for a Secret and are not kept", "namespace", u.Namespace, "name", u.Name)
 		data.Outputs = nil
 		data.Message = "The outputs are too large for a Secret and are not kept"
+		return nil
+	}
+	if apierrors.IsForbidden(err) { // a quota, or a namespace that is being deleted
+		f.Log.Warn("Outputs are not kept", "namespace", u.Namespace, "name", u.Name, "error", err.Error())
+		data.Outputs = nil
+		data.Message = "The outputs are not kept: " + err.Error()
 		return nil
 	}
 	if record.Made(err) != nil {

@@ -2,13 +2,14 @@ package status
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"sort"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
@@ -62,32 +63,57 @@ func settle(u *autov1alpha1.Update, f event.Finished, now metav1.Time) {
 
 func maskedOutputs(outputs map[string]event.Output) map[string]apiextensionsv1.JSON {
 	shown := make(map[string]apiextensionsv1.JSON, len(outputs))
-	for name, o := range outputs {
+	for key, o := range byKey(outputs) {
 		value := []byte(o.Value)
 		if o.Secret {
 			value = []byte(masked)
 		}
-		shown[outputKey(name)] = apiextensionsv1.JSON{Raw: value}
+		shown[key] = apiextensionsv1.JSON{Raw: value}
 	}
 	return shown
+}
+
+// byKey are outputs by the key that a Secret allows. Of several that have the
+// same key one is kept, which is secret if any of them is.
+func byKey(outputs map[string]event.Output) map[string]event.Output {
+	kept := make(map[string]event.Output, len(outputs))
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		key, o := outputKey(name), outputs[name]
+		if len(o.Value) == 0 {
+			o.Value = json.RawMessage("null")
+		}
+		o.Secret = o.Secret || kept[key].Secret
+		kept[key] = o
+	}
+	return kept
 }
 
 var notInKey = regexp.MustCompile(`[^-._a-zA-Z0-9]`)
 
 // outputKey is an output's name as a Secret allows it as a key.
-func outputKey(name string) string { return notInKey.ReplaceAllString(name, "_") }
+func outputKey(name string) string {
+	key := notInKey.ReplaceAllString(name, "_")
+	switch {
+	case key == "":
+		return "_"
+	case key == ".", strings.HasPrefix(key, ".."): // these name folders
+		return "_" + key[1:]
+	default:
+		return key
+	}
+}
 
 // outputsSecret holds an Update's outputs in clear, each as JSON, in the shape
 // of the reference.
 func outputsSecret(u *autov1alpha1.Update, outputs map[string]event.Output) (*corev1.Secret, error) {
 	data, secret := map[string][]byte{}, []string{}
-	for name, o := range outputs {
-		data[outputKey(name)] = o.Value
+	for key, o := range byKey(outputs) {
+		data[key] = o.Value
 		if o.Secret {
-			secret = append(secret, outputKey(name))
+			secret = append(secret, key)
 		}
 	}
-	sort.Strings(secret)
+	slices.Sort(secret)
 	marked, err := json.Marshal(secret)
 	if err != nil {
 		return nil, err

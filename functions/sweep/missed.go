@@ -2,9 +2,11 @@ package sweep
 
 import (
 	"sort"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
@@ -25,11 +27,11 @@ type World struct {
 // sorted.
 func Missed(w World) []event.Ref {
 	refs := map[event.Ref]bool{}
-	stacks := map[string]bool{}
+	stacks, programs, mayHold := map[string]bool{}, revisions(w.Programs), holders(w.Updates)
 	for i := range w.Stacks {
 		s := &w.Stacks[i]
 		stacks[string(s.UID)] = true
-		if !atRest(s) {
+		if !atRest(s, programs) {
 			refs[event.Ref{Kind: event.KindStack, Namespace: s.Namespace, Name: s.Name}] = true
 		}
 	}
@@ -46,7 +48,7 @@ func Missed(w World) []event.Ref {
 	for i := range w.Workspaces {
 		ws := &w.Workspaces[i]
 		orphan(ws.Namespace, ws.Name, ws.Annotations[pulumiv1.AnnotationStackUID])
-		if ws.DeletionTimestamp != nil {
+		if ws.DeletionTimestamp != nil || ws.Status.Run != nil && !mayHold[ws.Status.Run.UID] {
 			refs[event.Ref{Kind: event.KindWorkspace, Namespace: ws.Namespace, Name: ws.Name}] = true
 		}
 	}
@@ -60,10 +62,29 @@ func Missed(w World) []event.Ref {
 	return sorted(refs)
 }
 
-// atRest says whether a Stack waits for nothing but a change of itself: it is
-// Ready or Stalled as it is now, with nothing claimed, no other revision seen and
-// nothing that comes with time or with another object.
-func atRest(s *pulumiv1.Stack) bool {
+// revisions are what Stacks may run, by the Program's namespace and name.
+func revisions(programs []pulumiv1.Program) map[types.NamespacedName]string {
+	found := map[types.NamespacedName]string{}
+	for i := range programs {
+		p := &programs[i]
+		found[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = strconv.FormatInt(p.Generation, 10)
+	}
+	return found
+}
+
+// holders are the Updates that may hold a lock, by UID.
+func holders(updates []autov1alpha1.Update) map[types.UID]bool {
+	found := map[types.UID]bool{}
+	for i := range updates {
+		found[updates[i].UID] = !updates[i].Settled()
+	}
+	return found
+}
+
+// atRest says whether a Stack waits for nothing but a change of itself or of its
+// source: it is Ready or Stalled as both are now, with nothing claimed, no other
+// revision seen and nothing that comes with time or with another object.
+func atRest(s *pulumiv1.Stack, programs map[types.NamespacedName]string) bool {
 	if s.DeletionTimestamp != nil || s.Status.CurrentUpdate != nil ||
 		s.Status.ObservedGeneration != s.Generation ||
 		s.Status.ObservedReconcileRequest != s.Annotations[pulumiv1.AnnotationReconcileRequest] {
@@ -72,8 +93,22 @@ func atRest(s *pulumiv1.Stack) bool {
 	if stack.RunsBehind(s) {
 		return false
 	}
+	ran := s.Status.LastUpdate != nil && s.Status.LastUpdate.Generation == s.Generation
+	if p := s.Spec.ProgramRef; p != nil && s.Spec.GitSource == nil && ran {
+		revision, found := programs[types.NamespacedName{Namespace: s.Namespace, Name: p.Name}]
+		if !found || revision != s.Status.LastUpdate.LastAttemptedCommit {
+			return false
+		}
+	}
 	if stalled := meta.FindStatusCondition(s.Status.Conditions, pulumiv1.StalledCondition); stalled != nil {
-		return stalled.Reason != string(pulumiv1.StalledSourceUnavailable)
+		switch pulumiv1.StalledReason(stalled.Reason) {
+		case pulumiv1.StalledSourceUnavailable:
+			return false
+		case pulumiv1.StalledSpecInvalid:
+			return true
+		default:
+			return ran // else something that is not of the Stack is in its way
+		}
 	}
 	return meta.IsStatusConditionTrue(s.Status.Conditions, pulumiv1.ReadyCondition) && !s.Spec.ContinueResyncOnCommitMatch
 }

@@ -190,12 +190,9 @@ func (f *Function) act(ctx context.Context, w *run.LaunchWorld, v run.LaunchVerd
 	}
 }
 
-// settle ends an Update that no pod took. Its Job, if there is one, goes first:
-// a pod that comes up all the same is refused, since the Update is Complete.
+// settle ends an Update that no pod took. Its Job, if there is one, goes after
+// it: a pod that comes up meanwhile is refused, since the Update is Complete.
 func (f *Function) settle(ctx context.Context, u *autov1alpha1.Update, v run.LaunchVerdict, now metav1.Time) error {
-	if err := record.DeleteRun(ctx, f.Clients.Batch, u); err != nil {
-		return err
-	}
 	state := autov1alpha1.ResultNotRun
 	if v.Reason == autov1alpha1.ReasonCanceled {
 		state = autov1alpha1.ResultCanceled
@@ -203,10 +200,14 @@ func (f *Function) settle(ctx context.Context, u *autov1alpha1.Update, v run.Lau
 	if v.Reason == autov1alpha1.ReasonInvalid {
 		state = autov1alpha1.ResultFailed
 	}
-	return f.writeStatus(ctx, u, func(u *autov1alpha1.Update) {
+	err := f.writeStatus(ctx, u, func(u *autov1alpha1.Update) {
 		u.Status.Result = &autov1alpha1.UpdateResult{State: state, Message: v.Message}
 		u.MarkFailed(now, v.Reason, v.Message)
 	})
+	if err != nil {
+		return err
+	}
+	return record.DeleteRun(ctx, f.Clients.Batch, u)
 }
 
 // alarm wakes the Update when a pod that is gone is proven to have ended.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,12 +29,13 @@ type Alarms struct {
 	BrokerName      string
 }
 
-// alarmName is the name of an object's one alarm.
+// alarmName is the name of an object's one alarm. No Stack's is an Update's,
+// whatever they are called.
 func alarmName(about event.Ref) string {
 	if about.Kind == event.KindUpdate {
 		return "updraft-update-" + about.Name
 	}
-	return "updraft-" + about.Name
+	return "updraft-stack-" + about.Name
 }
 
 // schedule of an alarm, as a cron line with seconds: the due second rounded up
@@ -71,8 +73,8 @@ func (a *Alarms) Set(ctx context.Context, owner metav1.Object, apiVersion string
 }
 
 func sameAlarm(a, b *unstructured.Unstructured) bool {
-	owners := func(u *unstructured.Unstructured) string { return fmt.Sprint(u.GetOwnerReferences()) }
-	return a.GetAnnotations()[annotationDue] == b.GetAnnotations()[annotationDue] && owners(a) == owners(b)
+	return a.GetAnnotations()[annotationDue] == b.GetAnnotations()[annotationDue] &&
+		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }
 
 // Clear deletes the alarm of an object, if it has one.

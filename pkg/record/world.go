@@ -30,6 +30,11 @@ func World(ctx context.Context, client versioned.Interface, s *pulumiv1.Stack) (
 			return w, fmt.Errorf("cannot get Workspace %s: %w", s.Name, err)
 		}
 	}
+	if ws := w.Workspace; ws != nil && ws.Status.Run != nil && (w.Update == nil || w.Update.UID != ws.Status.Run.UID) {
+		if w.HolderEnded, err = HolderEnded(ctx, client, ws); err != nil {
+			return w, err
+		}
+	}
 	if w.Source, err = source(ctx, client, s); err != nil {
 		return w, err
 	}

@@ -303,6 +303,11 @@ func SpecConfigMap(update *autov1alpha1.Update, ws *autov1alpha1.Workspace, prog
 		LogVerbosity: ws.Spec.PulumiLogVerbosity,
 		Ended:        ended,
 	}
+	for _, item := range spec.Stack.Config {
+		if item.Secret != nil && *item.Secret && item.Value != nil {
+			return nil, fmt.Errorf("workspace %s: config %s: a secret value may not be written inline; keep it in a Secret and use valueFrom", ws.Name, item.Key)
+		}
+	}
 	data := map[string]string{}
 	if program != nil {
 		text, err := ProgramText(program)

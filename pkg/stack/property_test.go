@@ -257,7 +257,7 @@ func broken(w World, v Verdict, now time.Time) []string {
 // TestAnyWorld assesses random worlds. Each verdict keeps the rules of
 // conditions, and carried out it comes to rest.
 func TestAnyWorld(t *testing.T) {
-	const worlds = 20000
+	const worlds = 8000
 	for seed := range uint64(worlds) {
 		w := dice{rand.New(rand.NewPCG(seed, 1))}.world()
 		without(&w.Stack.Status)
@@ -314,7 +314,7 @@ func timely(w World) bool {
 // claim, lastUpdate, outputs and projectInfo changes, and a fold always takes
 // the claim.
 func TestFoldOfAnyWorld(t *testing.T) {
-	for seed := range uint64(10000) {
+	for seed := range uint64(4000) {
 		d := dice{rand.New(rand.NewPCG(seed, 2))}
 		s, u := d.stack(), d.update()
 		got, folds := Fold(s, u)

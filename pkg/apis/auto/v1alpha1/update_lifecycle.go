@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"unicode/utf8"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -50,10 +52,25 @@ func (u *Update) MarkFailed(now metav1.Time, reason ConditionReason, message str
 	u.Status.Message = message
 }
 
+// maxMessage is what the API server takes of a condition's message, in bytes.
+const maxMessage = 32768
+
 func (u *Update) set(kind string, status metav1.ConditionStatus, reason ConditionReason, message string, now metav1.Time) {
 	u.Status.ObservedGeneration = u.Generation
 	meta.SetStatusCondition(&u.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: string(reason), Message: message,
+		Type: kind, Status: status, Reason: string(reason), Message: cut(message),
 		ObservedGeneration: u.Generation, LastTransitionTime: now,
 	})
+}
+
+// cut shortens a message to what the API server takes, between letters.
+func cut(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	end := maxMessage
+	for end > 0 && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end]
 }

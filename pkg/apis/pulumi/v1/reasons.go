@@ -25,6 +25,11 @@ const (
 	// AnnotationSecretOutputs is on an outputs Secret: a JSON array of the keys
 	// that are secret.
 	AnnotationSecretOutputs = "pulumi.com/secrets"
+	// AnnotationLogContainer is on a kept log: the container that wrote it.
+	AnnotationLogContainer = "updraft.dev/log-container"
+	// AnnotationLogLeftOut is on a kept log: how many bytes before it are not
+	// kept, as far as they were read.
+	AnnotationLogLeftOut = "updraft.dev/log-left-out"
 
 	// LabelUpdate is on a run's Job, its Pod and its companions: the Update.
 	LabelUpdate = "updraft.dev/update"
