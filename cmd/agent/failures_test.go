@@ -151,16 +151,23 @@ case "$3" in output) echo '{}';; history) echo '[]';; esac
 	p.path = dir + ":/usr/bin:/bin"
 }
 
-func TestASourceThatIsNotServedFailsInit(t *testing.T) {
+func TestASourceThatCannotBeFetchedFailsInit(t *testing.T) {
 	t.Parallel()
-	p := newPod(t, t.TempDir(), autov1alpha1.UpType, "")
-	p.spec.Source = run.Source{Git: &autov1alpha1.GitSource{URL: "https://git.example/app"}}
-	if code := p.init(); code != 1 {
-		t.Errorf("exit code = %d, want 1", code)
-	}
-	want := `{"state":"failed","reason":"WorkspaceFailed","message":"cannot fetch the source: git sources are not served yet"}`
-	if got := p.read(p.termination("init")); got != want {
-		t.Errorf("termination message = %s, want %s", got, want)
+	for want, source := range map[string]run.Source{
+		"flux sources are not served yet": {Flux: &autov1alpha1.FluxSource{URL: "https://flux.example/app"}},
+		"repository not found: there is no repository file:///nonexistent, or it may not be seen without credentials": {
+			Git: &autov1alpha1.GitSource{URL: "file:///nonexistent", Ref: "main"},
+		},
+	} {
+		p := newPod(t, t.TempDir(), autov1alpha1.UpType, "")
+		p.spec.Source = source
+		if code := p.init(); code != 1 {
+			t.Errorf("exit code = %d, want 1", code)
+		}
+		want = `{"state":"failed","reason":"WorkspaceFailed","message":"cannot fetch the source: ` + want + `"}`
+		if got := p.read(p.termination("init")); got != want {
+			t.Errorf("termination message = %s, want %s", got, want)
+		}
 	}
 }
 

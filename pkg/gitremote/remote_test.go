@@ -2,14 +2,17 @@ package gitremote
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
+	githttp "github.com/go-git/go-git/v6/plumbing/transport/http"
 	"github.com/go-git/go-git/v6/storage/memory"
 
 	"github.com/updraft-dev/updraft/pkg/gitremote/gittest"
@@ -172,7 +175,6 @@ func TestErrorsAreSortedAndStable(t *testing.T) {
 		"An empty repository":       {Remote{URL: empty.URL()}, ErrRef, "has no branch or tag"},
 		"An empty one over HTTP":    {Remote{URL: gittest.Serve(t, empty).URL}, ErrRef, "has no branch or tag"},
 		"Nobody listens":            {Remote{URL: "http://" + unused(t) + "/r.git"}, ErrUnreachable, "refuses connections"},
-		"A host that is not known":  {Remote{URL: "http://updraft.invalid/r.git"}, ErrUnreachable, ""},
 		"SSH":                       {Remote{URL: "ssh://git@example.com/r.git"}, ErrURL, "ssh URLs are not served yet"},
 		"SSH as scp writes it":      {Remote{URL: "git@example.com:r.git"}, ErrURL, "no https, http or file URL"},
 		"A path":                    {Remote{URL: "/srv/r.git"}, ErrURL, "no https, http or file URL"},
@@ -240,4 +242,20 @@ func web(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL + "/r.git"
+}
+
+// What the system says has ports and servers in it; what is said of it has not.
+func TestErrorsOfTheSystemAreSorted(t *testing.T) {
+	for says, err := range map[string]error{
+		"the host of repository file:///r is not known":      &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "git.example", Server: "10.0.0.1:53"}},
+		"repository file:///r did not answer in time":        &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded},
+		"the server of repository file:///r failed":          fmt.Errorf("x: %w", &githttp.Err{Status: 502}),
+		"the server of repository file:///r refused":         &githttp.Err{Status: 429},
+		"the certificate of the server of repository file:/": fmt.Errorf("x: %w", x509.UnknownAuthorityError{}),
+	} {
+		got := Remote{URL: "file:///r"}.explain(err)
+		if !errors.Is(got, ErrUnreachable) || !strings.Contains(got.Error(), says) {
+			t.Errorf("explain(%v) = %v, want one that says %q", err, got, says)
+		}
+	}
 }
