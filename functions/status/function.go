@@ -45,13 +45,29 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 		return f.report(ctx, e, about)
 	}
 	switch about.Kind {
-	case event.KindUpdate, event.KindJob: // a run's Job has its Update's name
+	case event.KindUpdate:
 		return f.look(ctx, about.Namespace, about.Name)
+	case event.KindJob:
+		return f.lookAtJob(ctx, about)
 	case event.KindPod:
 		return f.lookAtPod(ctx, about)
 	default:
 		return transport.Never(fmt.Errorf("the status function does not look at a %s", about.Kind))
 	}
+}
+
+// lookAtJob looks at the Update of a run's Job, which has its name. A Job that
+// was made too late, by a look that was held up until all was over, is deleted;
+// its pod is refused.
+func (f *Function) lookAtJob(ctx context.Context, about event.Ref) error {
+	u, err := record.Found(f.Clients.Pulumi.AutoV1alpha1().Updates(about.Namespace).Get(ctx, about.Name, metav1.GetOptions{}))
+	if err != nil {
+		return fmt.Errorf("cannot get Update %s: %w", about.Name, err)
+	}
+	if u != nil && u.Settled() && !record.HasFinalizer(u) {
+		return record.DeleteRun(ctx, f.Clients.Batch, u)
+	}
+	return f.look(ctx, about.Namespace, about.Name)
 }
 
 // lookAtPod looks at the Update of a run's pod. The name of one that is gone is

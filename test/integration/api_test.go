@@ -99,12 +99,12 @@ func TestObjectsAreFoundByWhatTheyReferTo(t *testing.T) {
 	s.create(s.stackOf("other", "two"))
 	s.create(s.stackOf("flux", "", func(stack *pulumiv1.Stack) { stack.Spec.ProgramRef = nil },
 		spec("fluxSource: {sourceRef: {apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, name: source}}")))
-	s.create(s.stackOf("git", "", func(stack *pulumiv1.Stack) { stack.Spec.ProgramRef = nil }, spec("{projectRepo: 'https://git.example/app', branch: main}")))
+	s.create(s.stackOf("git", "", func(stack *pulumiv1.Stack) { stack.Spec.ProgramRef = nil }, spec("{projectRepo: 'http://127.0.0.1:1/app', branch: main}")))
 	s.byHand("early", "own", "dev", autov1alpha1.UpType)
 	for selector, want := range map[string]string{
 		"spec.programRef.name=one":                 "app",
 		"spec.fluxSource.sourceRef.name=source":    "flux",
-		"spec.projectRepo=https://git.example/app": "git",
+		"spec.projectRepo=http://127.0.0.1:1/app": "git",
 	} {
 		list, err := s.pulumi.PulumiV1().Stacks(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: selector})
 		if err != nil || len(list.Items) != 1 || list.Items[0].Name != want {
@@ -119,7 +119,8 @@ func TestObjectsAreFoundByWhatTheyReferTo(t *testing.T) {
 	if shown := s.kubectl("get", "pulumi"); !strings.Contains(shown, "stack.pulumi.com/app") || !strings.Contains(shown, "update.auto.pulumi.com/early") {
 		t.Errorf("kubectl get pulumi shows\n%s", shown)
 	}
-	if shown := s.kubectl("get", "stack", "git", "--no-headers"); !strings.Contains(shown, "SpecInvalid") && !strings.Contains(shown, "False") {
+	awaitReason(s, "app", pulumiv1.StalledSourceUnavailable)
+	if shown := s.kubectl("get", "stack", "app", "--no-headers"); !strings.Contains(shown, "False") || !strings.Contains(shown, "SourceUnavailable") {
 		t.Errorf("kubectl get stack shows %s", shown)
 	}
 }

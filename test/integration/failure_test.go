@@ -63,36 +63,32 @@ func TestAFailingProgramIsRetriedThenStallsAndRecoversOnceItIsCorrected(t *testi
 		t.Errorf("there were %d attempts, want 4", n)
 	}
 
+	s.request("app", "once more")
+	retried := s.await("app", "has run on request", func(stack *pulumiv1.Stack) bool {
+		return observed(stack) && stack.Status.CurrentUpdate == nil && stack.Status.LastUpdate.ReconcileRequest == "once more"
+	})
+	if retried.Status.LastUpdate.Failures != 0 || current(retried) != string(pulumiv1.ReconcilingRetry) {
+		t.Errorf("a request does not begin anew: %s", summary(retried))
+	}
 	g.open("at last")
 	s.program("reads", changed(reads))
 	ready := s.awaitReady("app")
-	if n := len(s.updates()); n != 5 || ready.Status.LastUpdate.Failures != 0 || ready.Status.LastUpdate.LastSuccessfulCommit != "2" {
+	if n := len(s.updates()); n != 6 || ready.Status.LastUpdate.Failures != 0 || ready.Status.LastUpdate.LastSuccessfulCommit != "2" {
 		t.Errorf("after %d attempts: %s", n, summary(ready))
 	}
 }
 
-func TestAStalledStackRunsAgainOnRequestAndOnANewGeneration(t *testing.T) {
+func TestConfigurationThatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t, moving(t), plain)
+	s := newSpace(t, lab.main, plain)
 	s.program("needs", `
 configuration: {needed: {type: String}}
 outputs: {message: "${needed}"}
 `)
 	s.create(s.stackOf("app", "needs"))
 	first := s.awaitFailures("app", 1)
-	if !strings.Contains(first.Status.LastUpdate.Message, "needed") {
-		t.Errorf("the missing configuration is told as %s", summary(first))
-	}
-	stalled := s.exhaust("app")
-	if current(stalled) != string(pulumiv1.StalledUpdateFailed) {
-		t.Errorf("after all attempts: %s", summary(stalled))
-	}
-	s.request("app", "once more")
-	retried := s.await("app", "has run on request", func(stack *pulumiv1.Stack) bool {
-		return observed(stack) && stack.Status.CurrentUpdate == nil && stack.Status.LastUpdate.ReconcileRequest == "once more"
-	})
-	if retried.Status.LastUpdate.Failures != 0 || current(retried) != string(pulumiv1.ReconcilingRetry) {
-		t.Errorf("a request begins anew: %s", summary(retried))
+	if current(first) != string(pulumiv1.ReconcilingRetry) || !strings.Contains(first.Status.LastUpdate.Message, "needed") {
+		t.Errorf("it is told as %s", summary(first))
 	}
 	s.change("app", config("needed", "given"))
 	s.awaitReady("app")

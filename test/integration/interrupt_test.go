@@ -135,8 +135,7 @@ func TestAPodThatIsTakenAwayIsAbortedOnceItIsProvenToHaveEnded(t *testing.T) {
 	h.awaitRest()
 }
 
-// expectCanceled checks what a Stack says after its run was cancelled, and that
-// it runs again when it is asked to.
+// expectCanceled checks what a Stack says after its run was cancelled.
 func (h *held) expectCanceled() {
 	h.Helper()
 	stalled := awaitReason(h.space, "app", pulumiv1.StalledUpdateCanceled)
@@ -147,9 +146,6 @@ func (h *held) expectCanceled() {
 	if locks := h.locks("state"); len(locks) != 0 {
 		h.Errorf("the locks %v are left", locks)
 	}
-	h.gate.open("again")
-	h.request("app", "again")
-	h.awaitReady("app")
 }
 
 func TestAnUpdateThatIsDeletedInMidRunIsCanceled(t *testing.T) {
@@ -158,6 +154,9 @@ func TestAnUpdateThatIsDeletedInMidRunIsCanceled(t *testing.T) {
 	h.kubectl("delete", "update", h.update, "--timeout=60s")
 	h.awaitSettled(autov1alpha1.ReasonCanceled)
 	h.expectCanceled()
+	h.gate.open("again")
+	h.request("app", "again")
+	h.awaitReady("app")
 }
 
 func TestTheAnnotationCancelStopsARun(t *testing.T) {
@@ -216,13 +215,15 @@ func TestAPodThatSomebodyStopsIsAbortedAndRunsAgain(t *testing.T) {
 	h.awaitRest()
 }
 
-func TestAStackThatIsDeletedInMidRunWaitsForTheRunAndNoLonger(t *testing.T) {
+// How a Stack that is deleted in the background goes is seen where it is applied
+// again.
+func TestAStackThatIsDeletedInMidRunWithItsChildrenFirstWaitsForTheRun(t *testing.T) {
 	t.Parallel()
-	for _, how := range []metav1.DeletionPropagation{background, foreground} {
-		t.Run(string(how), func(t *testing.T) {
+	for name, want := range map[string][]func(*pulumiv1.Stack){"Without a destroy": nil, "With a destroy": {destroyed}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := hold(newSpace(t, lab.main, plain))
-			h.delete("app", how)
+			h := hold(newSpace(t, lab.main, plain), want...)
+			h.delete("app", foreground)
 			h.await("app", "waits for its run", func(stack *pulumiv1.Stack) bool {
 				return stack.DeletionTimestamp != nil && observed(stack) && current(stack) == string(pulumiv1.ReconcilingProcessing)
 			})
@@ -230,31 +231,11 @@ func TestAStackThatIsDeletedInMidRunWaitsForTheRunAndNoLonger(t *testing.T) {
 			h.awaitGone("app")
 			h.kubectl("delete", "program", "reads")
 			h.awaitNothing()
-			if n := h.resources("state", "reads", "app"); n == 0 {
-				t.Error("its resources are destroyed")
+			if kept := h.resources("state", "reads", "app") > 0; kept != (want == nil) {
+				t.Errorf("its resources are kept: %t", kept)
 			}
-			if locks := h.locks("state"); len(locks) != 0 {
-				t.Errorf("the locks %v are left", locks)
-			}
-		})
-	}
-}
-
-func TestAStackThatIsDeletedInMidRunIsDestroyedAfterIt(t *testing.T) {
-	t.Parallel()
-	for _, how := range []metav1.DeletionPropagation{background, foreground} {
-		t.Run(string(how), func(t *testing.T) {
-			t.Parallel()
-			h := hold(newSpace(t, lab.main, plain), destroyed)
-			h.delete("app", how)
-			h.await("app", "is being deleted", func(stack *pulumiv1.Stack) bool { return stack.DeletionTimestamp != nil })
-			h.gate.open("ended")
-			h.awaitGone("app")
-			expectDestroyedBefore(h.space, h.stack)
-			h.kubectl("delete", "program", "reads")
-			h.awaitNothing()
-			if n := h.resources("state", "reads", "app"); n != 0 {
-				t.Errorf("%d resources are left", n)
+			if want != nil {
+				expectDestroyedBefore(h.space, h.stack)
 			}
 			if locks := h.locks("state"); len(locks) != 0 {
 				t.Errorf("the locks %v are left", locks)

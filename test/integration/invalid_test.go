@@ -55,7 +55,7 @@ func TestASpecThatCannotBeServedStallsTheStackAndNamesTheField(t *testing.T) {
 		"pod-template-type":   {"workspaceTemplate: {spec: {podTemplate: {spec: {containers: many}}}}", "workspaceTemplate: "},
 		"workspace-field":     {"workspaceTemplate: {spec: {images: a}}", "workspaceTemplate: "},
 		"update-field":        {"updateTemplate: {spec: {tiemout: 1m}}", "updateTemplate: "},
-		"git":                 {"{projectRepo: 'https://git.example/app', branch: main}", "projectRepo: "},
+		"git":                 {"{projectRepo: 'http://127.0.0.1:1/app', branch: main, commit: main}", "commit: only one of"},
 		"flux":                {"fluxSource: {sourceRef: {apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, name: app}}", "fluxSource: "},
 	} {
 		s.create(s.stackOf(name, "greets", func(stack *pulumiv1.Stack) { stack.Spec.WorkspaceTemplate = nil }, spec(c.spec)))

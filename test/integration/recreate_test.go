@@ -43,7 +43,6 @@ func TestAStackThatIsDeletedAndAppliedAgainAtOnceRunsAgain(t *testing.T) {
 		runs int
 	}{
 		"Without a destroy":                     {background, nil, 2},
-		"Without a destroy, its children first": {foreground, nil, 2},
 		"With a destroy, its children orphaned": {orphan, []func(*pulumiv1.Stack){destroyed}, 3},
 		"With a destroy, its children first":    {foreground, []func(*pulumiv1.Stack){destroyed}, 3},
 	} {
