@@ -102,8 +102,8 @@ func TestObjectsAreFoundByWhatTheyReferTo(t *testing.T) {
 	s.create(s.stackOf("git", "", func(stack *pulumiv1.Stack) { stack.Spec.ProgramRef = nil }, spec("{projectRepo: 'http://127.0.0.1:1/app', branch: main}")))
 	s.byHand("early", "own", "dev", autov1alpha1.UpType)
 	for selector, want := range map[string]string{
-		"spec.programRef.name=one":                 "app",
-		"spec.fluxSource.sourceRef.name=source":    "flux",
+		"spec.programRef.name=one":                "app",
+		"spec.fluxSource.sourceRef.name=source":   "flux",
 		"spec.projectRepo=http://127.0.0.1:1/app": "git",
 	} {
 		list, err := s.pulumi.PulumiV1().Stacks(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: selector})
