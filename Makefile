@@ -79,6 +79,11 @@ test: tools build verify ## Check and test everything
 	@echo "Testing one package at a time: most bring up an API server of their own"
 	go test -p 1 -timeout 30m ./...
 
+.PHONY: abuse
+abuse: tools ## Deliver every event twice and cut off every write (long; not part of make test)
+	go vet -tags abuse ./test/abuse
+	go test -tags abuse -timeout 60m ./test/abuse
+
 .PHONY: bench
 bench: tools build ## Measure what a user waits for and what an idle Stack costs
 	@go run ./test/bench
