@@ -96,7 +96,7 @@ func TestEventsAboutWhatIsNotThereAreHarmless(t *testing.T) {
 		"An unknown Pod":        {ref(event.KindPod, "nobody-12345"), []string{status}},
 		"A Pod without a dash":  {ref(event.KindPod, "nobody"), []string{status}},
 		"An unknown Job":        {ref(event.KindJob, "nobody"), []string{status}},
-		"An unknown poll":       {ref(event.KindPoll, "nobody"), []string{source}},
+		"An unknown poll":       {ref(event.KindPoll, "nobody"), []string{source, stack}},
 		"An unknown namespace":  {event.Ref{Kind: event.KindStack, Namespace: "nowhere", Name: "app"}, []string{stack, updates}},
 		"An unknown kind":       {ref("Widget", "app"), nil},
 		"No name":               {ref(event.KindStack, ""), nil},
