@@ -160,7 +160,7 @@ func (s *scenario) shuffled(t *testing.T, plane *controlplane.Plane, seed uint64
 		t.Parallel()
 		t.Cleanup(func() {
 			if t.Failed() {
-				t.Logf("replay: go test ./test/abuse -run 'TestAbuse/%s$/seed' -seed %d", strings.ReplaceAll(s.name, " ", "_"), seed)
+				t.Logf("replay: go test -tags abuse ./test/abuse -run 'TestAbuse/%s$/seed' -seed %d", strings.ReplaceAll(s.name, " ", "_"), seed)
 			}
 		})
 		s.compare(t, s.run(t, plane, &chaos{rand: rand.New(rand.NewPCG(seed, 0))}))
