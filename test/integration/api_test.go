@@ -179,9 +179,9 @@ func TestAPrerequisiteThatIsOutOfDateIsAskedToRunAgain(t *testing.T) {
 	s.create(s.stackOf("base", "greets"))
 	first := s.awaitReady("base").Status.LastUpdate.Name
 	s.awaitRest()
-	s.clock.move(3 * time.Hour)
-	s.create(s.stackOf("top", "greets", spec("prerequisites: [{name: base, requirement: {succeededWithinDuration: 2h}}]")))
-	s.create(s.stackOf("top-two", "greets", spec("prerequisites: [{name: base, requirement: {succeededWithinDuration: 2h}}]")))
+	s.clock.move(11 * time.Hour)
+	s.create(s.stackOf("top", "greets", spec("prerequisites: [{name: base, requirement: {succeededWithinDuration: 10h}}]")))
+	s.create(s.stackOf("top-two", "greets", spec("prerequisites: [{name: base, requirement: {succeededWithinDuration: 10h}}]")))
 	s.awaitReady("top")
 	s.awaitReady("top-two")
 	base := s.awaitReady("base")

@@ -95,6 +95,8 @@ func conditionProblems(s *pulumiv1.Stack) []string {
 func readyProblems(s *pulumiv1.Stack) []string {
 	last := s.Status.LastUpdate
 	switch {
+	case s.DeletionTimestamp != nil && (!s.Spec.DestroyOnFinalize || s.Spec.Preview || s.Annotations[pulumiv1.AnnotationLetGo] == "true"):
+		return nil // as in the reference: it is about to go, and nothing is to run for that
 	case s.Status.CurrentUpdate != nil:
 		return []string{"it is Ready, and an Update is claimed"}
 	case last == nil:

@@ -169,14 +169,15 @@ func leftOverOf(folder string) error {
 	return fmt.Errorf("processes were left:\n%s", strings.Join(left, "\n"))
 }
 
-// removeAll removes a folder in which a process that was just killed may still
-// have had a file open, or which is made read-only.
+// keep is the variable that keeps what the run leaves, logs and events too.
+const keep = "UPDRAFT_TEST_KEEP"
+
 func removeAll(folder string) error {
-	if os.Getenv("UPDRAFT_TEST_KEEP") != "" {
-		fmt.Fprintln(os.Stderr, "kept", folder)
-		return nil
+	if os.Getenv(keep) == "" {
+		return os.RemoveAll(folder)
 	}
-	return os.RemoveAll(folder)
+	fmt.Fprintln(os.Stderr, "kept", folder)
+	return witness.write(folder)
 }
 
 // startTime is how long an environment may take to come up on a busy machine.

@@ -27,7 +27,7 @@ func startAlone(t *testing.T) *place {
 			t.Fatal(err)
 		}
 	}
-	p, err := startPlace("alone", func(o *dev.Options) { o.Bin = bin })
+	p, err := startPlace("alone", func(o *dev.Options) { o.Bin, o.SweepSchedule = bin, "*/5 * * * * *" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestTheEnvironmentIsChangedUnderAStack(t *testing.T) {
 		h.gate.openNext("after")
 		p.restart(t)
 		h.awaitSettled(autov1alpha1.ReasonAborted)
-		s.awaitFailures("app", 1)
+		s.awaitAttempts("app", 1)
 		s.clock.move(backoffs[0])
 		s.due("app")
 		ready := s.awaitReady("app")

@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -64,6 +66,15 @@ func (w *testimony) hear(r *http.Request, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, text)
+}
+
+// write writes all that is kept into a folder.
+func (w *testimony) write(folder string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(
+		os.WriteFile(filepath.Join(folder, "log"), []byte(strings.Join(w.logs, "\n")), 0o600),
+		os.WriteFile(filepath.Join(folder, "events"), []byte(strings.Join(w.events, "\n")), 0o600))
 }
 
 // about are the records that hold a text.

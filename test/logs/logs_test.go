@@ -120,7 +120,7 @@ func TestWhereThereIsNoLogItIsSaidWhy(t *testing.T) {
 	w.applyStack("fine", "outputs: {said: fine}")
 	fine := w.released(w.settled("fine").Status.LastUpdate.Name)
 	w.kubectl(`
-{apiVersion: pulumi.com/v1, kind: Stack, metadata: {name: invalid}, spec: {stack: dev, projectRepo: "https://example.com/x", branch: main}}
+{apiVersion: pulumi.com/v1, kind: Stack, metadata: {name: invalid}, spec: {stack: dev, fluxSource: {sourceRef: {apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, name: x}}}}
 ---
 {apiVersion: pulumi.com/v1, kind: Stack, metadata: {name: waits}, spec: {stack: dev, programRef: {name: fine}, prerequisites: [{name: never}]}}
 ---
@@ -142,7 +142,7 @@ func TestWhereThereIsNoLogItIsSaidWhy(t *testing.T) {
 	}
 	says("name a Stack")
 	says("stack absent does not exist in namespace "+w.namespace, "absent")
-	says("stack invalid has never run: SpecInvalid: projectRepo", "invalid")
+	says("stack invalid has never run: SpecInvalid: Invalid spec: fluxSource", "invalid")
 	says("has never run: SpecInvalid", "invalid", "--follow")
 	says("has not run yet: PrerequisiteNotSatisfied", "waits")
 	says("update absent does not exist", "--update", "absent")
