@@ -33,6 +33,7 @@ type observer struct {
 	updates  map[types.UID]*autov1alpha1.Update
 	lives    map[string]*life // of Updates, by namespace/name and UID
 	gone     map[types.UID]uint64
+	reasons  map[string]bool // that a condition had, by the runbook's page
 	folds    []fold
 	problems []string
 	ends     []string // streams that ended, which makes the observer blind
@@ -53,7 +54,7 @@ type fold struct {
 func newObserver() *observer {
 	return &observer{
 		seen: map[string]bool{}, stacks: map[types.UID]*pulumiv1.Stack{}, updates: map[types.UID]*autov1alpha1.Update{},
-		lives: map[string]*life{}, gone: map[types.UID]uint64{},
+		lives: map[string]*life{}, gone: map[types.UID]uint64{}, reasons: map[string]bool{},
 	}
 }
 
@@ -138,10 +139,17 @@ func (o *observer) seeStack(kind watch.EventType, s *pulumiv1.Stack) {
 	for _, problem := range stackProblems(s) {
 		o.problem("Stack", s, problem)
 	}
+	o.seeReasons("stack", s.Status.Conditions)
 	if last := s.Status.LastUpdate; last != nil && !sameLast(o.stacks[s.UID], last) {
 		o.folds = append(o.folds, fold{stack: s, last: *last})
 	}
 	o.stacks[s.UID] = s
+}
+
+func (o *observer) seeReasons(kind string, conditions []metav1.Condition) {
+	for _, c := range conditions {
+		o.reasons[kind+"-"+c.Reason+".md"] = true
+	}
 }
 
 func sameLast(before *pulumiv1.Stack, last *pulumiv1.StackUpdateState) bool {
@@ -158,6 +166,7 @@ func (o *observer) seeUpdate(kind watch.EventType, u *autov1alpha1.Update) {
 	for _, problem := range updateProblems(before, u) {
 		o.problem("Update", u, problem)
 	}
+	o.seeReasons("update", u.Status.Conditions)
 	if u.Settled() && o.lives[key].settledAt == 0 {
 		o.lives[key].settledAt = number(u.ResourceVersion)
 	}
@@ -207,6 +216,13 @@ func (o *observer) verdict() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// provoked says whether a condition had the reason of a page of the runbook.
+func (o *observer) provoked(page string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.reasons[page]
 }
 
 // update is the last version of an Update, also when it is gone.

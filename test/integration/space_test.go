@@ -523,9 +523,17 @@ func (s *space) operations(claim, project, stack string) int {
 // resources counts what the state of a stack holds, the stack itself included.
 func (s *space) resources(claim, project, stack string) int {
 	s.Helper()
-	text, err := os.ReadFile(filepath.Join(s.backend(claim), "stacks", project, stack+".json"))
+	n, err := s.stateOf(claim, project, stack)
 	if err != nil {
 		s.Fatal(err)
+	}
+	return n
+}
+
+func (s *space) stateOf(claim, project, stack string) (resources int, err error) {
+	text, err := os.ReadFile(filepath.Join(s.backend(claim), "stacks", project, stack+".json"))
+	if err != nil {
+		return 0, err
 	}
 	var state struct {
 		Checkpoint struct {
@@ -533,9 +541,9 @@ func (s *space) resources(claim, project, stack string) int {
 		}
 	}
 	if err := json.Unmarshal(text, &state); err != nil {
-		s.Fatal(err)
+		return 0, err
 	}
-	return len(state.Checkpoint.Latest.Resources)
+	return len(state.Checkpoint.Latest.Resources), nil
 }
 
 // locks are the backend's locks of a project's stack.
