@@ -7,22 +7,25 @@ import (
 	"strconv"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/client/clientset/versioned"
 	"github.com/updraft-dev/updraft/pkg/run"
+	"github.com/updraft-dev/updraft/test/leak"
 )
 
-// observer sees every version of every Stack and Update, and checks what must
-// hold at all times.
+// observer sees every version of every Stack and Update, and every Kubernetes
+// Event, and checks what must hold at all times.
 type observer struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -64,11 +67,16 @@ func (o *observer) start(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	o.cancel = cancel
 	stacks, updates := client.PulumiV1().Stacks(""), client.AutoV1alpha1().Updates("")
 	o.done.Go(func() { o.follow(ctx, "Stacks", stacks.Watch) })
 	o.done.Go(func() { o.follow(ctx, "Updates", updates.Watch) })
+	o.done.Go(func() { o.follow(ctx, "Events", core.CoreV1().Events("").Watch) })
 	return nil
 }
 
@@ -129,6 +137,10 @@ func (o *observer) see(kind watch.EventType, object runtime.Object) {
 		o.seeStack(kind, object)
 	case *autov1alpha1.Update:
 		o.seeUpdate(kind, object)
+	case *corev1.Event:
+		if err := leak.InText("it", object.Message, secretValues...); err != nil {
+			o.problem("Event", object, err.Error())
+		}
 	}
 }
 
