@@ -2,9 +2,11 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -19,6 +21,8 @@ import (
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/client/clientset/versioned"
 	"github.com/updraft-dev/updraft/pkg/run"
+	"github.com/updraft-dev/updraft/pkg/stack"
+	"github.com/updraft-dev/updraft/test/invariants"
 )
 
 // observer sees every version of every Stack and Update, and checks what must
@@ -135,8 +139,14 @@ func (o *observer) seeStack(kind watch.EventType, s *pulumiv1.Stack) {
 	if kind == watch.Deleted {
 		o.gone[s.UID] = number(s.ResourceVersion)
 	}
-	for _, problem := range stackProblems(s) {
+	for _, problem := range invariants.Stack(s) {
 		o.problem("Stack", s, problem)
+	}
+	text, _ := json.Marshal(s.Status)
+	for _, secret := range secretValues {
+		if strings.Contains(string(text), secret) {
+			o.problem("Stack", s, "a secret value is in the status")
+		}
 	}
 	if last := s.Status.LastUpdate; last != nil && !sameLast(o.stacks[s.UID], last) {
 		o.folds = append(o.folds, fold{stack: s, last: *last})
@@ -155,7 +165,7 @@ func (o *observer) seeUpdate(kind watch.EventType, u *autov1alpha1.Update) {
 	}
 	before := o.lives[key].last
 	o.lives[key].last = u
-	for _, problem := range updateProblems(before, u) {
+	for _, problem := range invariants.Update(before, u) {
 		o.problem("Update", u, problem)
 	}
 	if u.Settled() && o.lives[key].settledAt == 0 {
@@ -207,6 +217,16 @@ func (o *observer) verdict() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// foldProblem says why what a Stack says that ran is not what ran (invariant 2).
+func (o *observer) foldProblem(f fold) string {
+	for _, l := range o.lives {
+		if l.last.Namespace == f.stack.Namespace && l.last.Name == f.last.Name && stack.MadeFor(l.last, f.stack.UID) {
+			return invariants.Fold(&f.last, l.last)
+		}
+	}
+	return fmt.Sprintf("lastUpdate names %s, which was not made for it", f.last.Name)
 }
 
 // update is the last version of an Update, also when it is gone.
