@@ -80,9 +80,12 @@ test: tools build verify ## Check and test everything
 	go test -p 1 -timeout 30m ./...
 
 .PHONY: abuse
-abuse: tools ## Deliver every event twice and cut off every write (long; not part of make test)
-	go vet -tags abuse ./test/abuse
-	go test -tags abuse -timeout 60m ./test/abuse
+abuse: tools ## Cut off every write of every scenario, and shuffle many times (long; make test cuts each situation once)
+	go test -timeout 120m ./test/abuse -all -seeds 5
+
+.PHONY: mutations
+mutations: tools ## Break Updraft in each way of test/abuse/mutations, and see that the abuse harness finds it
+	@go run ./hack/mutations
 
 .PHONY: bench
 bench: tools build ## Measure what a user waits for and what an idle Stack costs

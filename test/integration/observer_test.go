@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -21,6 +22,8 @@ import (
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/client/clientset/versioned"
 	"github.com/updraft-dev/updraft/pkg/run"
+	"github.com/updraft-dev/updraft/pkg/stack"
+	"github.com/updraft-dev/updraft/test/invariants"
 	"github.com/updraft-dev/updraft/test/leak"
 )
 
@@ -148,10 +151,14 @@ func (o *observer) seeStack(kind watch.EventType, s *pulumiv1.Stack) {
 	if kind == watch.Deleted {
 		o.gone[s.UID] = number(s.ResourceVersion)
 	}
-	for _, problem := range stackProblems(s) {
+	for _, problem := range invariants.Stack(s) {
 		o.problem("Stack", s, problem)
 	}
 	o.seeReasons("stack", s.Status.Conditions)
+	text, _ := json.Marshal(s.Status)
+	if err := leak.InText("the status", string(text), secretValues...); err != nil {
+		o.problem("Stack", s, err.Error())
+	}
 	if last := s.Status.LastUpdate; last != nil && !sameLast(o.stacks[s.UID], last) {
 		o.folds = append(o.folds, fold{stack: s, last: *last})
 	}
@@ -175,7 +182,7 @@ func (o *observer) seeUpdate(kind watch.EventType, u *autov1alpha1.Update) {
 	}
 	before := o.lives[key].last
 	o.lives[key].last = u
-	for _, problem := range updateProblems(before, u) {
+	for _, problem := range invariants.Update(before, u) {
 		o.problem("Update", u, problem)
 	}
 	o.seeReasons("update", u.Status.Conditions)
@@ -235,6 +242,16 @@ func (o *observer) provoked(page string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.reasons[page]
+}
+
+// foldProblem says why what a Stack says that ran is not what ran (invariant 2).
+func (o *observer) foldProblem(f fold) string {
+	for _, l := range o.lives {
+		if l.last.Namespace == f.stack.Namespace && l.last.Name == f.last.Name && stack.MadeFor(l.last, f.stack.UID) {
+			return invariants.Fold(&f.last, l.last)
+		}
+	}
+	return fmt.Sprintf("lastUpdate names %s, which was not made for it", f.last.Name)
 }
 
 // update is the last version of an Update, also when it is gone.

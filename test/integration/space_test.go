@@ -25,6 +25,7 @@ import (
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
 	"github.com/updraft-dev/updraft/pkg/record"
+	"github.com/updraft-dev/updraft/test/invariants"
 )
 
 // patience is how long a test waits for what should come in seconds: a machine
@@ -363,6 +364,9 @@ func awaitReason[R ~string](s *space, name string, reason R) *pulumiv1.Stack {
 		return observed(stack) && current(stack) == string(reason)
 	})
 }
+
+// current is the reason of the condition which is True.
+func current(stack *pulumiv1.Stack) string { return invariants.Reason(stack) }
 
 // message is that of the condition which is True.
 func message(stack *pulumiv1.Stack) string {
