@@ -80,8 +80,9 @@ $(BIN)/coredns: tools/coredns/go.mod tools/coredns/main.go
 	$(call tool,coredns,.,-s -w)
 $(BIN)/knative.dev/%: tools/knative/go.mod
 	$(call tool,knative,knative.dev/$*,-s -w)
-$(BIN)/traefik: tools/traefik/go.mod
-	$(call tool,traefik,github.com/traefik/traefik/v3/cmd/traefik,-s -w)
+$(BIN)/traefik: tools/traefik/go.mod tools/traefik/build.sh tools/traefik/dns.go.txt
+	@echo "$$(date +%H:%M:%S) Building traefik from its Go module (once; see test/cluster/README.md for how long)"
+	@set -o pipefail && tools/traefik/build.sh $@ 2>&1 | { grep -v '^go: downloading' || true; }
 $(BIN)/cluster/%: test/cluster/programs/%/main.go test/cluster/programs/go.mod
 	$(call tool,../test/cluster/programs,./$*,-s -w)
 

@@ -24,6 +24,14 @@ while read -r hierarchy; do
 	esac
 done < <(sed 's#^/sys/fs/cgroup/##; s#/.*##' "$state/run/cgroups.now")
 
+# Kernel settings that the kubelet wants to change are the whole machine's: it
+# finds copies, and changes those.
+for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes; do
+	mkdir -p "/run/settings/${setting%/*}"
+	cat "/proc/sys/$setting" >"/run/settings/$setting"
+	mount --bind "/run/settings/$setting" "/proc/sys/$setting"
+done
+
 hostname "$node"
 ip link set lo up
 touch /run/box-ready

@@ -34,7 +34,7 @@ alive() {
 start() {
 	local name=$1; shift
 	alive "$name" && return 0
-	setsid nohup "$@" >>"$state/log/$name.log" 2>&1 </dev/null &
+	setsid nohup "$@" >>"$state/log/$name.log" 2>&1 </dev/null 9>&- & # 9 is the lock of up
 	remember "$name" $!
 }
 # stop NAME: TERM, and KILL after ten seconds.
@@ -67,12 +67,15 @@ put() {
 	mv "$1.new" "$1"
 	if [ -n "${2:-}" ]; then stop "$2"; fi
 }
-# apply NAME IMAGES FILE...: the files with their ko:// images replaced, if
-# that differs from what was applied before.
+# resolve IMAGES FILE...: the files as one, with their ko:// images replaced.
+resolve() {
+	local file images=$1; shift
+	for file; do echo ---; cat "$file"; done | sed -f <(awk '{print "s#ko://" $1 "\\([],} ]*\\)$#" $2 "\\1#"}' "$images")
+}
+# apply NAME IMAGES FILE...: if they differ from what was applied before.
 apply() {
-	local file name=$1 images=$2; shift 2
-	for file; do echo ---; cat "$file"; done |
-		sed -f <(awk '{print "s#ko://" $1 "$#" $2 "#"}' "$images") >"$state/manifests/$name.new"
+	local name=$1; shift
+	resolve "$@" >"$state/manifests/$name.new"
 	if ! cmp -s "$state/manifests/$name.new" "$state/manifests/$name.applied"; then
 		kubectl apply --server-side --force-conflicts -f "$state/manifests/$name.new" >"$state/log/apply-$name.log"
 		mv "$state/manifests/$name.new" "$state/manifests/$name.applied"
