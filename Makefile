@@ -20,11 +20,17 @@ PULUMI_LDFLAGS := -s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Ver
 SERVERS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BIN)/kubectl
 PULUMI := $(BIN)/pulumi $(BIN)/pulumi-language-yaml
 GENERATORS := $(BIN)/controller-gen $(BIN)/client-gen
+# What the test cluster needs beside the servers.
+KNATIVE := $(addprefix $(BIN)/knative.dev/serving/cmd/,controller activator autoscaler webhook queue) \
+	$(addprefix $(BIN)/knative.dev/eventing/cmd/,controller webhook mtchannel_broker broker/ingress broker/filter \
+	in_memory/channel_controller in_memory/channel_dispatcher apiserver_receive_adapter mtping)
+CLUSTER := $(addprefix $(BIN)/,kubelet kube-scheduler kube-proxy coredns traefik) $(KNATIVE) \
+	$(addprefix $(BIN)/cluster/,forward images pause probe registry volumes)
 
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Use
 
@@ -50,7 +56,7 @@ tools: $(SERVERS) $(PULUMI) ## Build the programs of others from their Go module
 
 # $(call tool,folder of its module,package,linker flags)
 define tool
-	@mkdir -p $(BIN)
+	@mkdir -p $(@D)
 	@echo "$$(date +%H:%M:%S) Building $(notdir $@) from its Go module (once; see README for how long)"
 	@cd tools/$(1) && set -o pipefail && go build -ldflags '$(3)' -o $@ $(2) 2>&1 | { grep -v '^go: downloading' || true; }
 	@touch $@
@@ -58,7 +64,7 @@ endef
 
 $(BIN)/etcd: tools/etcd/go.mod
 	$(call tool,etcd,go.etcd.io/etcd/server/v3,-s -w)
-$(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BIN)/kubectl: tools/kubernetes/go.mod
+$(addprefix $(BIN)/,kube-apiserver kube-controller-manager kubectl kubelet kube-scheduler kube-proxy): tools/kubernetes/go.mod
 	$(call tool,kubernetes,k8s.io/kubernetes/cmd/$(notdir $@),$(K8S_LDFLAGS))
 $(BIN)/pulumi: tools/pulumi/go.mod
 	$(call tool,pulumi,github.com/pulumi/pulumi/pkg/v3/cmd/pulumi,$(PULUMI_LDFLAGS))
@@ -68,6 +74,31 @@ $(BIN)/controller-gen: tools/generators/go.mod
 	$(call tool,generators,sigs.k8s.io/controller-tools/cmd/controller-gen,-s -w)
 $(BIN)/client-gen: tools/generators/go.mod
 	$(call tool,generators,k8s.io/code-generator/cmd/client-gen,-s -w)
+
+# The test cluster's programs.
+$(BIN)/coredns: tools/coredns/go.mod tools/coredns/main.go
+	$(call tool,coredns,.,-s -w)
+$(BIN)/knative.dev/%: tools/knative/go.mod
+	$(call tool,knative,knative.dev/$*,-s -w)
+$(BIN)/traefik: tools/traefik/go.mod tools/traefik/build.sh tools/traefik/dns.go.txt
+	@echo "$$(date +%H:%M:%S) Building traefik from its Go module (once; see test/cluster/README.md for how long)"
+	@set -o pipefail && tools/traefik/build.sh $@ 2>&1 | { grep -v '^go: downloading' || true; }
+$(BIN)/cluster/%: test/cluster/programs/%/main.go test/cluster/programs/go.mod
+	$(call tool,../test/cluster/programs,./$*,-s -w)
+
+##@ Try it on a cluster
+
+.PHONY: cluster
+cluster: $(SERVERS) $(CLUSTER) ## Bring a one-node cluster with Knative up, in namespaces of its own (root, Debian)
+	@test/cluster/up
+
+.PHONY: cluster-prove
+cluster-prove: ## Check that everything on that cluster works
+	@test/cluster/prove
+
+.PHONY: cluster-down
+cluster-down: ## End that cluster and remove every trace of it
+	@test/cluster/down
 
 ##@ Check
 
