@@ -42,6 +42,28 @@ demo: tools build ## Run the main job: apply a Stack, see it run, change it, del
 dev: tools build ## Run Updraft on this machine until Ctrl-C
 	@$(BIN)/updraft dev
 
+##@ Cluster
+
+# The version that the objects of an installation carry, what else ko is told, and
+# KEEP=1 for make uninstall.
+VERSION ?= devel
+KO_FLAGS ?=
+KEEP ?=
+
+.PHONY: install
+install: build $(BIN)/kubectl $(BIN)/ko ## Install Updraft on KUBECONFIG's cluster, with images that go to KO_DOCKER_REPO
+	@$(BIN)/updraft preflight
+	@manifests=$$(mktemp) && trap 'rm -f "$$manifests"' EXIT && \
+		hack/resolve.sh $(VERSION) --sbom=none $(KO_FLAGS) >"$$manifests" && $(BIN)/updraft install -f "$$manifests"
+
+.PHONY: uninstall
+uninstall: build ## Take Updraft away from KUBECONFIG's cluster (KEEP=1: all but CRDs and what users applied)
+	@$(BIN)/updraft uninstall $(if $(KEEP),--keep)
+
+.PHONY: release
+release: $(BIN)/kubectl $(BIN)/ko ## Write release/updraft.yaml and release/images.txt, with images that go to KO_DOCKER_REPO
+	@hack/release.sh $(VERSION) $(KO_FLAGS)
+
 ##@ Build
 
 .PHONY: build
@@ -70,6 +92,8 @@ $(BIN)/pulumi: tools/pulumi/go.mod
 	$(call tool,pulumi,github.com/pulumi/pulumi/pkg/v3/cmd/pulumi,$(PULUMI_LDFLAGS))
 $(BIN)/pulumi-language-yaml: tools/pulumi-yaml/go.mod
 	$(call tool,pulumi-yaml,github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml,-s -w)
+$(BIN)/ko: tools/ko/go.mod
+	$(call tool,ko,github.com/google/ko,-s -w)
 $(BIN)/controller-gen: tools/generators/go.mod
 	$(call tool,generators,sigs.k8s.io/controller-tools/cmd/controller-gen,-s -w)
 $(BIN)/client-gen: tools/generators/go.mod
