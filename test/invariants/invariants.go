@@ -23,12 +23,20 @@ var reasonsOf = map[string][]string{
 	pulumiv1.ReconcilingCondition: {
 		string(pulumiv1.ReconcilingProcessing), string(pulumiv1.ReconcilingRetry), string(pulumiv1.ReconcilingPreviewFailed),
 		string(pulumiv1.ReconcilingPrerequisite), string(pulumiv1.ReconcilingSuspended),
+		string(pulumiv1.ReconcilingImagePullBackOff), string(pulumiv1.ReconcilingUnschedulable),
+		string(pulumiv1.ReconcilingPodRefused), string(pulumiv1.ReconcilingCreateContainerError),
 	},
 	pulumiv1.StalledCondition: {
 		string(pulumiv1.StalledSpecInvalid), string(pulumiv1.StalledSourceUnavailable), string(pulumiv1.StalledPulumiVersionTooLow),
 		string(pulumiv1.StalledWorkspaceFailed), string(pulumiv1.StalledUpdateFailed), string(pulumiv1.StalledUpdateConflict),
 		string(pulumiv1.StalledUpdateCanceled), string(pulumiv1.StalledNamespaceTerminating),
 	},
+}
+
+// ofAClaim are the reasons that a Stack may have while it claims an Update.
+var ofAClaim = []string{
+	string(pulumiv1.ReconcilingProcessing), string(pulumiv1.ReconcilingImagePullBackOff), string(pulumiv1.ReconcilingUnschedulable),
+	string(pulumiv1.ReconcilingPodRefused), string(pulumiv1.ReconcilingCreateContainerError), string(pulumiv1.StalledNamespaceTerminating),
 }
 
 // Stack says what of a Stack must not be so, at any time.
@@ -43,7 +51,7 @@ func Stack(s *pulumiv1.Stack) []string {
 	if s.Status.ObservedGeneration > s.Generation {
 		problem("observedGeneration %d is ahead of generation %d", s.Status.ObservedGeneration, s.Generation)
 	}
-	if state := Reason(s); s.Status.CurrentUpdate != nil && state != string(pulumiv1.ReconcilingProcessing) && state != string(pulumiv1.StalledNamespaceTerminating) {
+	if state := Reason(s); s.Status.CurrentUpdate != nil && !slices.Contains(ofAClaim, state) {
 		problem("an Update is claimed, and the condition says %s", state)
 	}
 	if meta.IsStatusConditionTrue(s.Status.Conditions, pulumiv1.ReadyCondition) {
