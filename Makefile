@@ -20,11 +20,17 @@ PULUMI_LDFLAGS := -s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Ver
 SERVERS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BIN)/kubectl
 PULUMI := $(BIN)/pulumi $(BIN)/pulumi-language-yaml
 GENERATORS := $(BIN)/controller-gen $(BIN)/client-gen
+# What the test cluster needs beside the servers.
+KNATIVE := $(addprefix $(BIN)/knative.dev/serving/cmd/,controller activator autoscaler webhook queue) \
+	$(addprefix $(BIN)/knative.dev/eventing/cmd/,controller webhook mtchannel_broker broker/ingress broker/filter \
+	in_memory/channel_controller in_memory/channel_dispatcher apiserver_receive_adapter mtping)
+CLUSTER := $(addprefix $(BIN)/,kubelet kube-scheduler kube-proxy coredns traefik) $(KNATIVE) \
+	$(addprefix $(BIN)/cluster/,forward images pause probe registry volumes)
 
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Use
 
@@ -72,7 +78,7 @@ tools: $(SERVERS) $(PULUMI) ## Build the programs of others from their Go module
 
 # $(call tool,folder of its module,package,linker flags)
 define tool
-	@mkdir -p $(BIN)
+	@mkdir -p $(@D)
 	@echo "$$(date +%H:%M:%S) Building $(notdir $@) from its Go module (once; see README for how long)"
 	@cd tools/$(1) && set -o pipefail && go build -ldflags '$(3)' -o $@ $(2) 2>&1 | { grep -v '^go: downloading' || true; }
 	@touch $@
@@ -80,7 +86,7 @@ endef
 
 $(BIN)/etcd: tools/etcd/go.mod
 	$(call tool,etcd,go.etcd.io/etcd/server/v3,-s -w)
-$(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BIN)/kubectl: tools/kubernetes/go.mod
+$(addprefix $(BIN)/,kube-apiserver kube-controller-manager kubectl kubelet kube-scheduler kube-proxy): tools/kubernetes/go.mod
 	$(call tool,kubernetes,k8s.io/kubernetes/cmd/$(notdir $@),$(K8S_LDFLAGS))
 $(BIN)/pulumi: tools/pulumi/go.mod
 	$(call tool,pulumi,github.com/pulumi/pulumi/pkg/v3/cmd/pulumi,$(PULUMI_LDFLAGS))
@@ -93,6 +99,31 @@ $(BIN)/controller-gen: tools/generators/go.mod
 $(BIN)/client-gen: tools/generators/go.mod
 	$(call tool,generators,k8s.io/code-generator/cmd/client-gen,-s -w)
 
+# The test cluster's programs.
+$(BIN)/coredns: tools/coredns/go.mod tools/coredns/main.go
+	$(call tool,coredns,.,-s -w)
+$(BIN)/knative.dev/%: tools/knative/go.mod
+	$(call tool,knative,knative.dev/$*,-s -w)
+$(BIN)/traefik: tools/traefik/go.mod tools/traefik/build.sh tools/traefik/dns.go.txt
+	@echo "$$(date +%H:%M:%S) Building traefik from its Go module (once; see test/cluster/README.md for how long)"
+	@set -o pipefail && tools/traefik/build.sh $@ 2>&1 | { grep -v '^go: downloading' || true; }
+$(BIN)/cluster/%: test/cluster/programs/%/main.go test/cluster/programs/go.mod
+	$(call tool,../test/cluster/programs,./$*,-s -w)
+
+##@ Try it on a cluster
+
+.PHONY: cluster
+cluster: $(SERVERS) $(CLUSTER) ## Bring a one-node cluster with Knative up, in namespaces of its own (root, Debian)
+	@test/cluster/up
+
+.PHONY: cluster-prove
+cluster-prove: ## Check that everything on that cluster works
+	@test/cluster/prove
+
+.PHONY: cluster-down
+cluster-down: ## End that cluster and remove every trace of it
+	@test/cluster/down
+
 ##@ Check
 
 .PHONY: test
@@ -104,9 +135,12 @@ test: tools build verify ## Check and test everything
 	go test -p 1 -timeout 30m ./...
 
 .PHONY: abuse
-abuse: tools ## Deliver every event twice and cut off every write (long; not part of make test)
-	go vet -tags abuse ./test/abuse
-	go test -tags abuse -timeout 60m ./test/abuse
+abuse: tools ## Cut off every write of every scenario, and shuffle many times (long; make test cuts each situation once)
+	go test -timeout 120m ./test/abuse -all -seeds 5
+
+.PHONY: mutations
+mutations: tools ## Break Updraft in each way of test/abuse/mutations, and see that the abuse harness finds it
+	@go run ./hack/mutations
 
 .PHONY: bench
 bench: tools build ## Measure what a user waits for and what an idle Stack costs
