@@ -43,7 +43,7 @@ func start(t *testing.T) *controlplane.Plane {
 		t.Fatal(err)
 	}
 	plane := planetest.Start(t, filepath.Join(dir, "100-crds"))
-	if err := plane.Apply(t.Context(), filepath.Join(dir, "100-namespace.yaml"), filepath.Join(dir, "200-accounts.yaml"), filepath.Join(dir, "200-rights.yaml")); err != nil {
+	if err := plane.Apply(t.Context(), filepath.Join(dir, "100-namespace.yaml"), filepath.Join(dir, "200-accounts.yaml"), filepath.Join(dir, "200-rights.yaml"), filepath.Join(dir, "210-admission.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	makeNode(t, plane, node)

@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// defaultBrokerURL is where functions send events if config-updraft does not say.
-const defaultBrokerURL = "http://broker-ingress.knative-eventing.svc.cluster.local/updraft-system/updraft"
-
 // install applies the manifests. Each run of one kind is ready before the next is
 // applied: what comes later needs what came before.
 func (c *cluster) install(ctx context.Context, objects []*unstructured.Unstructured, despite bool) error {
@@ -76,7 +73,7 @@ func (c *cluster) compareBrokerURL(ctx context.Context, broker *unstructured.Uns
 		return fmt.Errorf("cannot get %s: %w", title(broker), err)
 	}
 	address, _, _ := unstructured.NestedString(now.Object, "status", "address", "url")
-	settings, err := c.client.CoreV1().ConfigMaps(systemNamespace).Get(ctx, "config-updraft", metav1.GetOptions{})
+	settings, err := c.client.CoreV1().ConfigMaps(systemNamespace).Get(ctx, settingsName, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("cannot get the settings: %w", err)
 	}

@@ -269,6 +269,15 @@ func installAgain(w *world) {
 		return all
 	}
 	now, was := w.objects(), generations()
+	w.patchConfigMap("updraft-system", "config-updraft", `{"data":{"default-timeout":"soon","sweep-period":"1m"}}`)
+	w.fails([]string{`"soon" is no duration`, "sweep-period of ConfigMap config-updraft in updraft-system has no effect"}, "install", "-f", w.manifests)
+	for key, value := range defaults(w.t) {
+		w.patchConfigMap("updraft-system", "config-updraft", `{"data":{"`+key+`":"`+value+`"}}`)
+	}
+	w.patchConfigMap("updraft-system", "config-updraft", `{"data":{"default-timeout":"2h","sweep-period":null}}`)
+	if out := w.succeeds("preflight"); strings.Contains(out, "no effect") {
+		w.t.Errorf("a key that has an effect is said to have none:\n%s", out)
+	}
 	w.succeeds("install", "-f", w.manifests)
 	if diff := cmp.Diff(now, w.objects()); diff != "" {
 		w.t.Errorf("objects (-before +after):\n%s", diff)
@@ -279,6 +288,9 @@ func installAgain(w *world) {
 	settings := must(w.admin.client.CoreV1().ConfigMaps("updraft-system").Get(w.t.Context(), "config-updraft", metav1.GetOptions{}))
 	if settings.Data["default-timeout"] != "2h" {
 		w.t.Errorf("a setting is gone: %v", settings.Data)
+	}
+	if settings.Data["broker-url"] != brokerURL {
+		w.t.Errorf("functions send to %s unless told otherwise, and the Broker of %s is at %s", settings.Data["broker-url"], "MTChannelBasedBroker", brokerURL)
 	}
 }
 

@@ -54,6 +54,7 @@ func (c *cluster) preflight(ctx context.Context, objects []*unstructured.Unstruc
 	c.checkNetwork(ctx, f)
 	c.checkOperator(ctx, f)
 	c.checkCRDs(ctx, f, objects)
+	c.checkSettings(ctx, f)
 	c.checkRights(ctx, f, objects)
 	return f
 }
