@@ -44,6 +44,18 @@ dev: tools build ## Run Updraft on this machine until Ctrl-C
 
 ##@ Cluster
 
+.PHONY: cluster
+cluster: $(SERVERS) $(CLUSTER) ## Bring a one-node cluster with Knative up, in namespaces of its own (root, Debian)
+	@test/cluster/up
+
+.PHONY: cluster-prove
+cluster-prove: ## Check that everything on that cluster works
+	@test/cluster/prove
+
+.PHONY: cluster-down
+cluster-down: ## End that cluster and remove every trace of it
+	@test/cluster/down
+
 # The version that the objects of an installation carry, what else ko is told, and
 # KEEP=1 for make uninstall.
 VERSION ?= devel
@@ -109,20 +121,6 @@ $(BIN)/traefik: tools/traefik/go.mod tools/traefik/build.sh tools/traefik/dns.go
 	@set -o pipefail && tools/traefik/build.sh $@ 2>&1 | { grep -v '^go: downloading' || true; }
 $(BIN)/cluster/%: test/cluster/programs/%/main.go test/cluster/programs/go.mod
 	$(call tool,../test/cluster/programs,./$*,-s -w)
-
-##@ Try it on a cluster
-
-.PHONY: cluster
-cluster: $(SERVERS) $(CLUSTER) ## Bring a one-node cluster with Knative up, in namespaces of its own (root, Debian)
-	@test/cluster/up
-
-.PHONY: cluster-prove
-cluster-prove: ## Check that everything on that cluster works
-	@test/cluster/prove
-
-.PHONY: cluster-down
-cluster-down: ## End that cluster and remove every trace of it
-	@test/cluster/down
 
 ##@ Check
 
