@@ -92,7 +92,7 @@ func (w *world) checkRequest(who string, t target, body []byte) {
 			w.broken("%s: %s carries no resourceVersion", who, t)
 		}
 	case http.MethodPost:
-		w.checkLaunch(who, t, object)
+		w.checkMade(who, t, &unstructured.Unstructured{Object: object})
 	}
 	if t.resource == "secrets" {
 		return
@@ -113,16 +113,18 @@ func (w *world) checkSecret(where string, text []byte) {
 	}
 }
 
-// checkLaunch: an Update that was taken is never launched again. One that was held back before its Job was made knows no better; its
-// pod is refused.
-func (w *world) checkLaunch(who string, t target, object map[string]any) {
-	if t.resource != "jobs" || w.heldBack {
+// checkMade: an Update that was taken is never launched again, and what a Stack that is being deleted still needs is not its own: a
+// foreground deletion would delete it. A function that was held back before a write knows no better, and the write does no harm then.
+func (w *world) checkMade(who string, t target, o *object) {
+	if w.heldBack {
 		return
 	}
-	o := &unstructured.Unstructured{Object: object}
 	for _, owner := range o.GetOwnerReferences() {
-		if w.truth.taken[owner.UID] {
+		if t.resource == "jobs" && w.truth.taken[owner.UID] {
 			w.broken("%s launches Update %s again, which was taken", who, owner.Name)
+		}
+		if s := w.saw(owner.Kind, owner.Name); s != nil && owner.Kind == event.KindStack && s.GetDeletionTimestamp() != nil {
+			w.broken("%s: %s is owned by Stack %s, which is being deleted", who, t, s.GetName())
 		}
 	}
 }

@@ -129,8 +129,12 @@ var changes = []scenario{
 		ends:    "UpdateCanceled at generation 1: up failed; 1 run",
 		prepare: midRun(),
 		act: func(w *world) {
-			w.deleteJob(w.pods[0].update)
+			p := w.pods[0]
+			p.lost = true // for a while, its node does not hear that it is to end
+			w.deleteJob(p.update)
 			w.drive()
+			w.sweepUp()
+			p.lost = false
 			w.release()
 		},
 	},
@@ -203,7 +207,7 @@ var deletions = []scenario{
 var crashes = crashed()
 
 func crashed() []scenario {
-	list := []scenario{nameTaken}
+	list := []scenario{nameTaken, nameInherited}
 	for at, missing := range map[int]string{3: "Workspace", 5: "Update"} {
 		name := "crash between claim and " + missing + ", then "
 		list = append(list, scenario{
@@ -243,6 +247,18 @@ var nameTaken = scenario{
 		w.sweepUp()
 	},
 	essence: true, // either may be first
+}
+
+// nameInherited is a claim whose name an Update bears that ran for an earlier Stack.
+var nameInherited = scenario{
+	name:    "crash between claim and Update, whose name an earlier Stack's bears",
+	ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
+	prepare: crashAt(5),
+	act: func(w *world) {
+		w.inherit(nested(w.saw(event.KindStack, "app"), "status", "currentUpdate", "name"))
+		w.drive()
+		w.sweepUp()
+	},
 }
 
 // crashAt is a first update that is cut off before its nth write, of which nobody hears again.
@@ -322,6 +338,16 @@ var runs = []scenario{
 			w.release()
 		},
 		exact: true,
+	},
+	{
+		name:    "events of what has not happened in mid-run",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
+		prepare: midRun(),
+		act: func(w *world) {
+			w.forgeEvents()
+			w.drive()
+			w.release()
+		},
 	},
 	{
 		name:    "pod force-deleted without a report",

@@ -12,6 +12,7 @@ import (
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/stack"
 )
 
 // succeeds is a run's outcome: a success, with outputs.
@@ -183,6 +184,26 @@ func (w *world) update(name, workspace string, kind autov1alpha1.UpdateType) {
 	w.ok(err)
 }
 
+// inherit makes an Update as a Stack of the same name and another UID left it.
+func (w *world) inherit(name string) {
+	updates, ctx := w.pulumi.AutoV1alpha1().Updates(w.namespace), w.t.Context()
+	u, err := updates.Create(ctx, &autov1alpha1.Update{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{pulumiv1.LabelStackName: "app"},
+			Annotations: map[string]string{
+				pulumiv1.AnnotationStackUID: "00000000-0000-4000-8000-000000000000",
+				pulumiv1.AnnotationFor:      stack.For{Generation: 1, Revision: "1", Type: autov1alpha1.UpType}.String(),
+			},
+		},
+		Spec: autov1alpha1.UpdateSpec{WorkspaceName: "app", StackName: "dev", Type: autov1alpha1.UpType},
+	}, metav1.CreateOptions{})
+	w.ok(err)
+	u.Status.Result = &autov1alpha1.UpdateResult{State: autov1alpha1.ResultSucceeded}
+	u.MarkSucceeded(metav1.NewTime(w.clock()))
+	_, err = updates.UpdateStatus(ctx, u, metav1.UpdateOptions{})
+	w.ok(err)
+}
+
 func (w *world) deleteUpdate(name string) {
 	w.ok(w.pulumi.AutoV1alpha1().Updates(w.namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
@@ -214,6 +235,19 @@ func (w *world) forger() *pod {
 	}, metav1.CreateOptions{})
 	w.ok(err)
 	return &pod{name: made.Name, uid: made.UID, update: p.update, updateUID: p.updateUID, token: w.token(made)}
+}
+
+// forgeEvents says of each object all that an event may say of it.
+func (w *world) forgeEvents() {
+	for _, k := range watched {
+		for _, about := range w.refs(k.kind) {
+			for _, what := range []string{"add", "update", "delete"} {
+				for _, to := range wakes[k.kind] {
+					w.queue = append(w.queue, delivery{to: to, about: about, kind: event.PrefixAPIServer + what})
+				}
+			}
+		}
+	}
 }
 
 // half ends the part of a scenario in which functions are held back.
