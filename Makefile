@@ -20,6 +20,7 @@ PULUMI_LDFLAGS := -s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Ver
 SERVERS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BIN)/kubectl
 PULUMI := $(BIN)/pulumi $(BIN)/pulumi-language-yaml
 GENERATORS := $(BIN)/controller-gen $(BIN)/client-gen
+LINTER := $(BIN)/golangci-lint
 
 .DEFAULT_GOAL := help
 .PHONY: help
@@ -68,16 +69,20 @@ $(BIN)/controller-gen: tools/generators/go.mod
 	$(call tool,generators,sigs.k8s.io/controller-tools/cmd/controller-gen,-s -w)
 $(BIN)/client-gen: tools/generators/go.mod
 	$(call tool,generators,k8s.io/code-generator/cmd/client-gen,-s -w)
+$(BIN)/golangci-lint: tools/lint/go.mod
+	$(call tool,lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,-s -w)
 
 ##@ Check
 
 .PHONY: test
-test: tools build verify ## Check and test everything
-	@unformatted=$$(gofmt -l cmd config functions hack pkg sources test); \
-		if [ -n "$$unformatted" ]; then echo "Not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
-	go vet ./...
+test: tools build verify lint ## Check and test everything
 	@echo "Testing one package at a time: most bring up an API server of their own"
 	go test -p 1 -timeout 30m ./...
+
+.PHONY: lint
+lint: $(LINTER) ## Check format and code by .golangci.yml, and go vet
+	go vet ./...
+	$(LINTER) run
 
 .PHONY: abuse
 abuse: tools ## Deliver every event twice and cut off every write (long; not part of make test)
