@@ -177,11 +177,11 @@ func (w *world) checkConditions(o *object) {
 // checkFold: what an Update came to and the end of its claim are one write.
 func (w *world) checkFold(old, o *object) {
 	claim, now := nested(old, "status", "currentUpdate", "name"), nested(o, "status", "currentUpdate", "name")
-	last, new := nested(old, "status", "lastUpdate", "name"), nested(o, "status", "lastUpdate", "name")
-	if last != new && (new != claim || now != "") {
-		w.broken("Stack %s: lastUpdate went from %q to %q while the claim went from %q to %q", o.GetName(), last, new, claim, now)
+	was, last := nested(old, "status", "lastUpdate", "name"), nested(o, "status", "lastUpdate", "name")
+	if was != last && (last != claim || now != "") {
+		w.broken("Stack %s: lastUpdate went from %q to %q while the claim went from %q to %q", o.GetName(), was, last, claim, now)
 	}
-	if claim == "" || claim == now || last != new {
+	if claim == "" || claim == now || was != last {
 		return
 	}
 	u := w.saw(event.KindUpdate, claim)
