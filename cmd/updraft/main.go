@@ -1,5 +1,6 @@
 // Command updraft is the command line: updraft dev runs everything on this
-// machine, updraft logs prints what a Stack's run said.
+// machine, updraft install puts it onto a cluster, updraft logs prints what a
+// Stack's run said.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
+	"github.com/updraft-dev/updraft/cmd/updraft/install"
 	"github.com/updraft-dev/updraft/cmd/updraft/logs"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
 )
@@ -25,6 +27,7 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(dev.Command(), logs.Command())
+	root.AddCommand(install.Commands()...)
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "updraft:", err)
 		os.Exit(1)

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
@@ -9,6 +10,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
@@ -148,8 +150,18 @@ func (f *Function) poke(ctx context.Context, prerequisite *pulumiv1.Stack) error
 	return err
 }
 
+// writeStack writes a Stack's finalizers and annotations, onto the version that
+// was read. It does not send the spec: what a user wrote there comes out of Go's
+// types a little different, an empty list is left out, and that would be a change
+// of the spec by us.
 func (f *Function) writeStack(ctx context.Context, s *pulumiv1.Stack) (*pulumiv1.Stack, error) {
-	written, err := f.Clients.Pulumi.PulumiV1().Stacks(s.Namespace).Update(ctx, s, metav1.UpdateOptions{FieldManager: Name})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": s.ResourceVersion, "finalizers": s.Finalizers, "annotations": s.Annotations,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("cannot write Stack %s: %w", s.Name, err)
+	}
+	written, err := f.Clients.Pulumi.PulumiV1().Stacks(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: Name})
 	if err != nil {
 		return nil, fmt.Errorf("cannot write Stack %s: %w", s.Name, err)
 	}

@@ -46,7 +46,8 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	}
 	switch about.Kind {
 	case event.KindUpdate:
-		return f.look(ctx, about.Namespace, about.Name)
+		_, err := f.look(ctx, about.Namespace, about.Name)
+		return err
 	case event.KindJob:
 		return f.lookAtJob(ctx, about)
 	case event.KindPod:
@@ -59,6 +60,10 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 // lookAtJob looks at the Update of a run's Job, which has its name. A Job that
 // was made too late, by a look that was held up until all was over, is deleted;
 // its pod is refused.
+//
+// A Job that has no pod changes once, and then not again. The Event that says why
+// comes just after it: until it is there the answer is "later", as often as the
+// Trigger brings an event back. No other look waits for it.
 func (f *Function) lookAtJob(ctx context.Context, about event.Ref) error {
 	u, err := record.Found(f.Clients.Pulumi.AutoV1alpha1().Updates(about.Namespace).Get(ctx, about.Name, metav1.GetOptions{}))
 	if err != nil {
@@ -67,7 +72,11 @@ func (f *Function) lookAtJob(ctx context.Context, about event.Ref) error {
 	if u != nil && u.Settled() && !record.HasFinalizer(u) {
 		return record.DeleteRun(ctx, f.Clients.Batch, u)
 	}
-	return f.look(ctx, about.Namespace, about.Name)
+	waits, err := f.look(ctx, about.Namespace, about.Name)
+	if err == nil && waits == run.WaitUnknown {
+		return fmt.Errorf("job %s has no pod, and no Event says why yet", about.Name)
+	}
+	return err
 }
 
 // lookAtPod looks at the Update of a run's pod. The name of one that is gone is
@@ -82,33 +91,39 @@ func (f *Function) lookAtPod(ctx context.Context, about event.Ref) error {
 		if name == "" {
 			return nil
 		}
-		return f.look(ctx, about.Namespace, name)
+		_, err := f.look(ctx, about.Namespace, name)
+		return err
 	}
 	if cut := strings.LastIndexByte(about.Name, '-'); cut > 0 {
-		return f.look(ctx, about.Namespace, about.Name[:cut])
+		_, err := f.look(ctx, about.Namespace, about.Name[:cut])
+		return err
 	}
 	return nil
 }
 
-func (f *Function) look(ctx context.Context, namespace, name string) error {
+// look settles an Update whose run has ended and does what follows, or records
+// what its run waits for, and says what is known of that.
+func (f *Function) look(ctx context.Context, namespace, name string) (run.WaitAction, error) {
 	u, err := record.Found(f.Clients.Pulumi.AutoV1alpha1().Updates(namespace).Get(ctx, name, metav1.GetOptions{}))
 	if err != nil {
-		return fmt.Errorf("cannot get Update %s: %w", name, err)
+		return run.WaitNothing, fmt.Errorf("cannot get Update %s: %w", name, err)
 	}
 	if u == nil || u.Settled() && !record.HasFinalizer(u) {
-		return nil
+		return run.WaitNothing, nil
 	}
 	w, err := f.world(ctx, u)
 	if err != nil {
-		return err
+		return run.WaitNothing, err
 	}
 	if u, err = f.end(ctx, w, run.AssessEnd(w, f.Now())); err != nil {
-		return err
+		return run.WaitNothing, err
 	}
-	if !u.Settled() {
-		return nil
+	if u.Settled() {
+		return run.WaitNothing, f.finish(ctx, u)
 	}
-	return f.finish(ctx, u)
+	w.Update = u
+	v := run.AssessWait(w)
+	return v.Action, f.wait(ctx, u, v)
 }
 
 // world reads the run's Job, its pod, and, for a pod that is gone, its node.
@@ -125,7 +140,9 @@ func (f *Function) world(ctx context.Context, u *autov1alpha1.Update) (run.Settl
 		w.Job = job
 	}
 	if !run.Taken(u) {
-		w.Pod, err = f.podOf(ctx, w.Job)
+		if w.Pod, err = f.podOf(ctx, w.Job); err == nil && w.Pod == nil {
+			w.Refusals, err = f.refusals(ctx, w.Job)
+		}
 		return w, err
 	}
 	w.Pod, err = record.Found(f.Clients.Core.Pods(u.Namespace).Get(ctx, u.Status.Run.PodName, metav1.GetOptions{}))
@@ -196,7 +213,7 @@ func (f *Function) end(ctx context.Context, w run.SettleWorld, v run.SettleVerdi
 		}
 		u.Status.Run.Phase = autov1alpha1.RunEnded
 		if !u.Settled() {
-			settle(u, event.Finished{State: v.Outcome.State, Reason: v.Outcome.Reason, Message: v.Outcome.Message}, now)
+			settleFound(u, v.Outcome, now)
 			f.Log.Info("Update settled from its pod", "namespace", u.Namespace, "name", u.Name, "state", v.Outcome.State, "reason", v.Outcome.Reason)
 		}
 	}

@@ -171,12 +171,16 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 		}
 		return f.finish(ctx, u)
 	}
+	mark := settle
 	if data.State == string(autov1alpha1.ResultCanceled) {
 		job, err := record.Found(f.Clients.Batch.Jobs(u.Namespace).Get(ctx, u.Name, metav1.GetOptions{}))
 		if err != nil {
 			return fmt.Errorf("cannot get Job %s: %w", u.Name, err)
 		}
-		told := run.AsTold(event.Termination{State: data.State, Reason: data.Reason, Message: data.Message}, u, job)
+		told := run.AsTold(event.Termination{State: data.State, Reason: data.Reason, Message: data.Message}, u, job, pod)
+		if told.State != data.State {
+			mark = put // the reason is what was found
+		}
 		data.State, data.Reason, data.Message = told.State, told.Reason, told.Message
 	}
 	if data.Outputs != nil {
@@ -185,7 +189,7 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 		}
 	}
 	next := u.DeepCopy()
-	settle(next, data, metav1.NewTime(f.Now()))
+	mark(next, data, metav1.NewTime(f.Now()))
 	settled, err := f.writeStatus(ctx, u, next)
 	if err != nil {
 		return err
@@ -208,9 +212,14 @@ func repeats(u *autov1alpha1.Update, state string) bool {
 		return false
 	case state == string(u.Status.Result.State):
 		return true
+	case state != string(autov1alpha1.ResultCanceled):
+		return false
+	}
+	switch u.FailedReason() {
+	case autov1alpha1.ReasonDeadlineExceeded, autov1alpha1.ReasonAborted, autov1alpha1.ReasonEvicted:
+		return true
 	default:
-		reason := u.FailedReason()
-		return state == string(autov1alpha1.ResultCanceled) && (reason == autov1alpha1.ReasonDeadlineExceeded || reason == autov1alpha1.ReasonAborted)
+		return false
 	}
 }
 

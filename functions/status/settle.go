@@ -21,7 +21,8 @@ import (
 // has the same.
 const masked = `"[secret]"`
 
-// reasons that a run may give for a failure; any other is Unknown.
+// reasons that a run may give for a failure; any other is Unknown. Those that
+// only its pod tells (run.OnlyFound) are not for it to give.
 var reasons = map[autov1alpha1.ConditionReason]bool{
 	autov1alpha1.ReasonUpdateFailed: true, autov1alpha1.ReasonUpdateConflict: true,
 	autov1alpha1.ReasonInvalidAccessToken: true, autov1alpha1.ReasonPulumiVersionTooLow: true,
@@ -30,9 +31,27 @@ var reasons = map[autov1alpha1.ConditionReason]bool{
 	autov1alpha1.ReasonUnknown: true,
 }
 
-// settle puts what a run came to onto its Update: all that the fold needs, and
-// no secret.
+// settle puts what a run came to, by its own word, onto its Update: all that the
+// fold needs, and no secret.
 func settle(u *autov1alpha1.Update, f event.Finished, now metav1.Time) {
+	if !reasons[autov1alpha1.ConditionReason(f.Reason)] {
+		f.Reason = string(autov1alpha1.ReasonUnknown)
+	}
+	put(u, f, now)
+}
+
+// settleFound puts what was found of a run that did not report onto its Update.
+func settleFound(u *autov1alpha1.Update, t event.Termination, now metav1.Time) {
+	f := event.Finished{State: t.State, Reason: t.Reason, Message: t.Message}
+	if run.OnlyFound(autov1alpha1.ConditionReason(t.Reason)) {
+		put(u, f, now)
+		return
+	}
+	settle(u, f, now)
+}
+
+// put settles an Update for a reason that is ours to give.
+func put(u *autov1alpha1.Update, f event.Finished, now metav1.Time) {
 	result := &autov1alpha1.UpdateResult{
 		State: autov1alpha1.ResultState(f.State), Changes: f.Changes, Commit: f.Commit,
 		Permalink: f.Permalink, PulumiVersion: f.PulumiVersion, Message: f.Message,
@@ -52,11 +71,7 @@ func settle(u *autov1alpha1.Update, f event.Finished, now metav1.Time) {
 		u.MarkFailed(now, autov1alpha1.ReasonCanceled, f.Message)
 	default: // failed, or what only a forger says
 		result.State = autov1alpha1.ResultFailed
-		reason := autov1alpha1.ConditionReason(f.Reason)
-		if !reasons[reason] {
-			reason = autov1alpha1.ReasonUnknown
-		}
-		u.MarkFailed(now, reason, f.Message)
+		u.MarkFailed(now, autov1alpha1.ConditionReason(f.Reason), f.Message)
 	}
 }
 

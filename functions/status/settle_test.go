@@ -56,6 +56,8 @@ func TestSettle(t *testing.T) {
 			event.Finished{State: "failed", Reason: "Whatever", Message: "x"}, settled{"failed", "Unknown", "x", "Failed"}},
 		"A reason that is not for a run to give": {
 			event.Finished{State: "failed", Reason: "Superseded", Message: "x"}, settled{"failed", "Unknown", "x", "Failed"}},
+		"A reason that only its pod tells": {
+			event.Finished{State: "failed", Reason: "Evicted", Message: "x"}, settled{"failed", "Unknown", "x", "Failed"}},
 		"A reason that says success": {
 			event.Finished{State: "failed", Reason: "UpdateSucceeded", Message: "x"}, settled{"failed", "Unknown", "x", "Failed"}},
 		"A state that is none is a failure": {
@@ -79,6 +81,18 @@ func TestSettle(t *testing.T) {
 				t.Errorf("status = %+v", u.Status)
 			}
 		})
+	}
+}
+
+func TestSettleFound(t *testing.T) {
+	for reason, want := range map[string]autov1alpha1.ConditionReason{
+		"Evicted": "Evicted", "OutOfMemory": "OutOfMemory", "PodRefused": "PodRefused", "Aborted": "Aborted", "Whatever": "Unknown",
+	} {
+		u := anUpdate()
+		settleFound(u, event.Termination{State: "failed", Reason: reason, Message: "x"}, noon)
+		if u.FailedReason() != want || u.Status.Message != "x" || u.Status.Result.State != autov1alpha1.ResultFailed {
+			t.Errorf("%s is settled as %s: %+v", reason, u.FailedReason(), u.Status.Result)
+		}
 	}
 }
 

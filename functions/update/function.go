@@ -53,16 +53,27 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	}
 }
 
-// lookAtStack looks at the Update that a Stack's annotation asks to cancel.
+// lookAtStack looks at the Update that a Stack's annotation asks to cancel, and at
+// the claimed one if the Stack has changed since: it may have become needless.
 func (f *Function) lookAtStack(ctx context.Context, about event.Ref) error {
 	s, err := record.Found(f.Clients.Pulumi.PulumiV1().Stacks(about.Namespace).Get(ctx, about.Name, metav1.GetOptions{}))
 	if err != nil {
 		return fmt.Errorf("cannot get Stack %s: %w", about.Name, err)
 	}
-	if s == nil || s.Annotations[pulumiv1.AnnotationCancel] == "" {
+	if s == nil {
 		return nil
 	}
-	return f.look(ctx, event.Ref{Kind: event.KindUpdate, Namespace: about.Namespace, Name: s.Annotations[pulumiv1.AnnotationCancel]})
+	canceled := s.Annotations[pulumiv1.AnnotationCancel]
+	if canceled != "" {
+		if err := f.look(ctx, event.Ref{Kind: event.KindUpdate, Namespace: about.Namespace, Name: canceled}); err != nil {
+			return err
+		}
+	}
+	claim := s.Status.CurrentUpdate
+	if claim == nil || claim.Name == canceled || claim.Generation == s.Generation && claim.ReconcileRequest == s.Annotations[pulumiv1.AnnotationReconcileRequest] {
+		return nil
+	}
+	return f.look(ctx, event.Ref{Kind: event.KindUpdate, Namespace: about.Namespace, Name: claim.Name})
 }
 
 func (f *Function) look(ctx context.Context, about event.Ref) error {

@@ -34,8 +34,11 @@ func (f *Function) launch(ctx context.Context, w *run.LaunchWorld, now metav1.Ti
 			Message: fmt.Sprintf("Job %s exists and is not of this Update; delete it, or give the Update another name", job.Name),
 		}, now)
 	}
+	if reason, _ := w.Update.PodWaits(); reason != "" && job != nil {
+		return nil // the status function sees when it goes on
+	}
 	return f.writeStatus(ctx, w.Update, func(u *autov1alpha1.Update) {
-		u.MarkProgressing(now, "The run was launched as Job "+u.Name)
+		u.MarkProgressing(now, run.Launched(u))
 	})
 }
 

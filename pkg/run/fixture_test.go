@@ -165,7 +165,7 @@ func because(reason, message string) func(*corev1.Pod) {
 func waitingFor(name, reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{
-			Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+			Name: name, Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
 		})
 	}
 }
@@ -182,6 +182,39 @@ func aJob(kind batchv1.JobConditionType, reason, message string) *batchv1.Job {
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "app-1", UID: "uid-of-job"}}
 	if kind != "" {
 		j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message}}
+	}
+	return j
+}
+
+// unscheduled is a pod that the scheduler has found no node for.
+func unscheduled(message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message,
+		})
+	}
+}
+
+// disrupted is a pod that somebody is about to take away.
+func disrupted(reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		})
+	}
+}
+
+// waits is an Update of which it was told what it waits for.
+func waits(reason autov1alpha1.ConditionReason, message string) func(*autov1alpha1.Update) {
+	return func(u *autov1alpha1.Update) { u.MarkWaiting(at(noon), reason, message) }
+}
+
+// begun is the run's Job once its controller has looked at it.
+func begun(changes ...func(*batchv1.Job)) *batchv1.Job {
+	j, t := aJob("", "", ""), at(noon)
+	j.Status.StartTime = &t
+	for _, change := range changes {
+		change(j)
 	}
 	return j
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -82,6 +83,10 @@ func AssessLaunch(w LaunchWorld) LaunchVerdict {
 	return handMade(w)
 }
 
+// Launched is the message of the condition Progressing of an Update whose run
+// was launched.
+func Launched(u *autov1alpha1.Update) string { return "The run was launched as Job " + u.Name }
+
 // Taken says whether a pod has taken the Update's run.
 func Taken(u *autov1alpha1.Update) bool { return u.Status.Run != nil && u.Status.Run.PodUID != "" }
 
@@ -132,9 +137,28 @@ func superseded(w LaunchWorld) string {
 		return "The Workspace that it was made for is gone"
 	case fmt.Sprintf("%s/%d", w.Workspace.UID, w.Workspace.Generation) != u.Annotations[pulumiv1.AnnotationWorkspace]:
 		return "The Workspace has changed"
+	case waitsInVain(u, s):
+		return "The Stack has changed while the run could not begin"
 	default:
 		return programChanged(w)
 	}
+}
+
+// waitsInVain says whether an Update's pod cannot begin and its Stack asks for
+// something else by now: then what was corrected need not wait for the timeout of
+// what was wrong. A run that can begin is not given up for a change.
+func waitsInVain(u *autov1alpha1.Update, s *pulumiv1.Stack) bool {
+	if reason, _ := u.PodWaits(); reason == "" {
+		return false
+	}
+	var stands struct {
+		Generation int64  `json:"generation"`
+		Request    string `json:"request"`
+	}
+	if err := json.Unmarshal([]byte(u.Annotations[pulumiv1.AnnotationFor]), &stands); err != nil {
+		return false
+	}
+	return stands.Generation != s.Generation || stands.Request != s.Annotations[pulumiv1.AnnotationReconcileRequest]
 }
 
 func programChanged(w LaunchWorld) string {

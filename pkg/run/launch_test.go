@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,15 @@ func TestAssessLaunch(t *testing.T) {
 	stack := func(changes ...func(*pulumiv1.Stack)) func(*LaunchWorld) {
 		return func(w *LaunchWorld) { w.Stack = aStack(changes...) }
 	}
+	generation := func(n int64) func(*pulumiv1.Stack) {
+		return func(s *pulumiv1.Stack) { s.Generation = n }
+	}
+	standsFor := func(generation int64, request string) func(*autov1alpha1.Update) {
+		return func(u *autov1alpha1.Update) {
+			u.Annotations[pulumiv1.AnnotationFor] = fmt.Sprintf(`{"generation":%d,"request":%q,"type":"up"}`, generation, request)
+		}
+	}
+	waitsForImage := waits(autov1alpha1.ReasonImagePullBackOff, "Image x cannot be pulled")
 	deletedWorkspace := func(ws *autov1alpha1.Workspace) {
 		t := at(noon)
 		ws.DeletionTimestamp = &t
@@ -91,6 +101,25 @@ func TestAssessLaunch(t *testing.T) {
 		"Superseded: the Program is gone":         {world: world(madeUpdate(), noProgram), want: superseded("Program web is gone")},
 		"Superseded, though the lock is held":     {world: world(madeUpdate(), workspace(lockedBy("app-1", updateUID)), func(w *LaunchWorld) { w.Program = aProgram(8) }), want: superseded("Program web has changed")},
 		"Superseded: it does not say what it ran": {world: world(madeUpdate(func(u *autov1alpha1.Update) { delete(u.Annotations, pulumiv1.AnnotationWorkspace) })), want: superseded("The Workspace has changed")},
+
+		"Superseded: the Stack has changed, and the pod cannot begin": {
+			why:   "what was corrected need not wait for the timeout of what was wrong",
+			world: world(madeUpdate(standsFor(2, ""), waitsForImage), stack(generation(3)), workspace(lockedBy("app-1", updateUID))),
+			want:  superseded("The Stack has changed while the run could not begin")},
+		"Superseded: a run is requested, and the pod cannot begin": {
+			world: world(madeUpdate(standsFor(3, "before"), waitsForImage), stack(generation(3)), workspace(lockedBy("app-1", updateUID))),
+			want:  superseded("The Stack has changed while the run could not begin")},
+		"The Stack is as it was, and the pod cannot begin": {
+			world: world(madeUpdate(standsFor(3, ""), waitsForImage), stack(generation(3)), workspace(lockedBy("app-1", updateUID))), want: launch},
+		"The Stack has changed, and the pod can begin": {
+			world: world(madeUpdate(standsFor(2, "")), stack(generation(3)), workspace(lockedBy("app-1", updateUID))), want: launch},
+		"The Stack has changed, and another Update runs": {
+			why:   "it is launched as what it stands for, as ever",
+			world: world(madeUpdate(standsFor(2, ""), waits(autov1alpha1.ReasonWorkspaceBusy, "Busy")), stack(generation(3)), workspace(lockedBy("other", "uid-of-other"))), want: busy},
+		"What was taken while it was said to wait": {
+			world: world(madeUpdate(standsFor(2, ""), waitsForImage, taken), stack(generation(3)), workspace(lockedBy("app-1", updateUID))), want: nothing},
+		"It waits, and does not say what it stands for": {
+			world: world(madeUpdate(waitsForImage), stack(generation(3)), workspace(lockedBy("app-1", updateUID))), want: launch},
 
 		"A deleted Stack's destroy is launched": {world: world(of(func(s *autov1alpha1.UpdateSpec) { s.Type = autov1alpha1.DestroyType }), stack(deletedStack)), want: lock},
 		"A Workspace without a Program needs none": {world: world(madeUpdate(), noProgram, workspace(func(ws *autov1alpha1.Workspace) {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -23,6 +24,9 @@ type SettleWorld struct {
 	// Pod that took the run, or, if none did, the pod of the Job; nil if it is
 	// gone.
 	Pod *corev1.Pod
+	// Refusals are the Events of reason FailedCreate of a Job that MayBeRefused
+	// and has no pod.
+	Refusals []corev1.Event
 	// NodeReadySince is since when the node of a pod that is gone has been
 	// Ready; zero if it is not.
 	NodeReadySince time.Time
@@ -114,10 +118,16 @@ func untakenEnd(w SettleWorld) SettleVerdict {
 	why := jobFailed(w.Job)
 	switch {
 	case pastDeadline(w.Job):
-		return failed(autov1alpha1.ReasonDeadlineExceeded, "The run did not begin before its timeout"+waiting(w.Pod))
+		return notBegun(w)
 	case w.Pod != nil && finished(w.Pod):
 		if name, t := culprit(w.Pod); t != nil {
-			return SettleVerdict{Action: SettleEnd, Outcome: AsTold(fromContainer(name, t, autov1alpha1.ReasonWorkspaceFailed), w.Update, w.Job)}
+			if why := evicted(w.Pod); why != "" && !told(t) && t.Reason != oomKilled {
+				return failed(autov1alpha1.ReasonEvicted, why)
+			}
+			return SettleVerdict{Action: SettleEnd, Outcome: AsTold(fromContainer(name, t, autov1alpha1.ReasonWorkspaceFailed), w.Update, w.Job, w.Pod)}
+		}
+		if why := evicted(w.Pod); why != "" {
+			return failed(autov1alpha1.ReasonEvicted, why)
 		}
 		if said := podMessage(w.Pod); said != "" {
 			return failed(autov1alpha1.ReasonWorkspaceFailed, said)
@@ -131,6 +141,23 @@ func untakenEnd(w SettleWorld) SettleVerdict {
 	default:
 		return SettleVerdict{Action: SettleNothing}
 	}
+}
+
+// notBegun settles an Update whose time was over before any pod took it: what it
+// waited for last is why.
+func notBegun(w SettleWorld) SettleVerdict {
+	const late = "The run did not begin before its timeout"
+	reason, message := autov1alpha1.ConditionReason(""), ""
+	if w.Pod != nil && !finished(w.Pod) {
+		reason, message = podWaits(w)
+	}
+	if reason == "" {
+		reason, message = w.Update.PodWaits()
+	}
+	if reason == "" {
+		return failed(autov1alpha1.ReasonDeadlineExceeded, late+waiting(w.Pod))
+	}
+	return failed(reason, late+": "+message)
 }
 
 func failed(reason autov1alpha1.ConditionReason, message string) SettleVerdict {
@@ -192,11 +219,13 @@ func outcome(w SettleWorld, end *corev1.ContainerStateTerminated) event.Terminat
 		if pastDeadline(w.Job) {
 			return tooLong
 		}
-		if why := podMessage(w.Pod); why != "" {
+		if why := evicted(w.Pod); why != "" {
+			t.Reason, t.Message = string(autov1alpha1.ReasonEvicted), why
+		} else if why := podMessage(w.Pod); why != "" {
 			t.Message += " (" + why + ")"
 		}
 	}
-	return AsTold(t, w.Update, w.Job)
+	return AsTold(t, w.Update, w.Job, w.Pod)
 }
 
 // tooLong is the outcome of a run that was stopped at its Job's deadline.
@@ -205,10 +234,29 @@ var tooLong = event.Termination{
 	Message: "The run took longer than its timeout and was stopped; raise timeout through updateTemplate, or make it do less",
 }
 
+// evicted says why a pod was taken off its node, "" if it was not: the kubelet
+// says so itself, and whoever deletes it leaves a condition before.
+func evicted(pod *corev1.Pod) string {
+	if pod == nil {
+		return ""
+	}
+	const what = "The run's pod was evicted"
+	switch pod.Status.Reason {
+	case "Evicted", "Preempting", "Preempted":
+		return that(what, cmp.Or(pod.Status.Message, pod.Status.Reason))
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return that(what, c.Reason+": "+c.Message)
+		}
+	}
+	return ""
+}
+
 // AsTold corrects the word of a run that was told to stop. It knows that it was,
 // but not by whom: only a request makes a run canceled, which is final. That is
 // the deletion of its Update or of its Job, which is nil if it is gone.
-func AsTold(t event.Termination, u *autov1alpha1.Update, job *batchv1.Job) event.Termination {
+func AsTold(t event.Termination, u *autov1alpha1.Update, job *batchv1.Job, pod *corev1.Pod) event.Termination {
 	switch {
 	case t.State != string(autov1alpha1.ResultCanceled):
 		return t
@@ -216,6 +264,10 @@ func AsTold(t event.Termination, u *autov1alpha1.Update, job *batchv1.Job) event
 		return tooLong
 	case u.DeletionTimestamp != nil, job == nil, job.DeletionTimestamp != nil:
 		return t
+	case evicted(pod) != "":
+		return event.Termination{
+			State: string(autov1alpha1.ResultFailed), Reason: string(autov1alpha1.ReasonEvicted), Message: evicted(pod),
+		}
 	default:
 		return event.Termination{
 			State: string(autov1alpha1.ResultFailed), Reason: string(autov1alpha1.ReasonAborted),
@@ -224,11 +276,24 @@ func AsTold(t event.Termination, u *autov1alpha1.Update, job *batchv1.Job) event
 	}
 }
 
+// oomKilled is the reason of a container's end that used more memory than its
+// limit.
+const oomKilled = "OOMKilled"
+
+// told says whether an agent left its word as the termination message.
+func told(end *corev1.ContainerStateTerminated) bool {
+	var t event.Termination
+	return json.Unmarshal([]byte(end.Message), &t) == nil && t.State != ""
+}
+
 // fromContainer takes the outcome from what an agent left as its termination
 // message, or says how the container ended.
 func fromContainer(name string, end *corev1.ContainerStateTerminated, otherwise autov1alpha1.ConditionReason) event.Termination {
 	var t event.Termination
 	if json.Unmarshal([]byte(end.Message), &t) == nil && t.State != "" {
+		if OnlyFound(autov1alpha1.ConditionReason(t.Reason)) {
+			t.Reason = string(autov1alpha1.ReasonUnknown)
+		}
 		return t
 	}
 	how := fmt.Sprintf("exit code %d", end.ExitCode)
@@ -239,7 +304,8 @@ func fromContainer(name string, end *corev1.ContainerStateTerminated, otherwise 
 		how = fmt.Sprintf("signal %d", end.ExitCode-128)
 	}
 	message := fmt.Sprintf("Container %s ended with %s before it could report", name, how)
-	if end.Reason == "OOMKilled" {
+	if end.Reason == oomKilled {
+		otherwise = autov1alpha1.ReasonOutOfMemory
 		message = fmt.Sprintf("Container %s ran out of memory; raise resources.limits.memory through workspaceTemplate", name)
 	}
 	if name != Container && end.Message != "" {

@@ -71,7 +71,7 @@ func TestARunThatTookItsUpdateEnds(t *testing.T) {
 			want:  end(autov1alpha1.ReasonAborted, "Container pulumi ended with exit code 2 before it could report")},
 		"Out of memory": {
 			world: world(aPod(corev1.PodFailed, exited(Container, 137, oom)), job),
-			want:  end(autov1alpha1.ReasonAborted, "Container pulumi ran out of memory; raise resources.limits.memory through workspaceTemplate")},
+			want:  end(autov1alpha1.ReasonOutOfMemory, "Container pulumi ran out of memory; raise resources.limits.memory through workspaceTemplate")},
 		"Killed, as the exit code tells": {
 			world: world(aPod(corev1.PodFailed, exited(Container, 137)), job),
 			want:  end(autov1alpha1.ReasonAborted, "Container pulumi ended with signal 9 before it could report")},
@@ -83,10 +83,26 @@ func TestARunThatTookItsUpdateEnds(t *testing.T) {
 			want:  end(autov1alpha1.ReasonAborted, "Container pulumi ended with exit code 0 before it could report")},
 		"Evicted": {
 			world: world(aPod(corev1.PodFailed, exited(Container, 137), because("Evicted", "The node was low on resource:\n ephemeral-storage.")), job),
-			want:  end(autov1alpha1.ReasonAborted, "Container pulumi ended with signal 9 before it could report (Evicted: The node was low on resource: ephemeral-storage.)")},
+			want:  end(autov1alpha1.ReasonEvicted, "The run's pod was evicted: The node was low on resource: ephemeral-storage")},
 		"Evicted without a container's end": {
 			world: world(aPod(corev1.PodFailed, because("Evicted", "")), job),
-			want:  end(autov1alpha1.ReasonAborted, "Container pulumi ended with exit code 1 before it could report (Evicted)")},
+			want:  end(autov1alpha1.ReasonEvicted, "The run's pod was evicted: Evicted")},
+		"Out of memory in a pod that is evicted": {
+			why:   "the nearer cause is the one that can be mended",
+			world: world(aPod(corev1.PodFailed, exited(Container, 137, oom), because("Evicted", "The node was low on resource: memory.")), job),
+			want:  end(autov1alpha1.ReasonOutOfMemory, "Container pulumi ran out of memory; raise resources.limits.memory through workspaceTemplate")},
+		"Evicted, and it had said how it ended": {
+			world: world(aPod(corev1.PodFailed, exited(Container, 1, saying(`{"state":"failed","reason":"UpdateFailed","message":"error: no such bucket"}`)), because("Evicted", "")), job),
+			want:  end(autov1alpha1.ReasonUpdateFailed, "error: no such bucket")},
+		"A run cannot say that it was evicted": {
+			why:   "such a reason is found, not told",
+			world: world(aPod(corev1.PodFailed, exited(Container, 1, saying(`{"state":"failed","reason":"Evicted","message":"x"}`))), job),
+			want:  end(autov1alpha1.ReasonUnknown, "x")},
+		"It was stopped since its pod had to make room": {
+			world: world(aPod(corev1.PodFailed, exited(Container, 1, stopped), disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")), job),
+			want:  end(autov1alpha1.ReasonEvicted, "The run's pod was evicted: PreemptionByScheduler: default-scheduler: preempting to accommodate a higher priority pod")},
+		"It was stopped on request in a pod that is evicted": {
+			world: world(aPod(corev1.PodFailed, exited(Container, 1, stopped), disrupted("EvictionByEvictionAPI", "Eviction API: evicting")), nil), want: canceled},
 		"Failed by the control plane": {
 			world: world(aPod(corev1.PodFailed, because("", "Preempted by a higher pod")), job),
 			want:  end(autov1alpha1.ReasonAborted, "Container pulumi ended with exit code 1 before it could report (Preempted by a higher pod)")},
@@ -205,10 +221,17 @@ func TestARunThatNeverBegan(t *testing.T) {
 			want:  end(autov1alpha1.ReasonWorkspaceFailed, "Container proxy ended with exit code 1 before it could report")},
 		"Out of memory": {
 			world: world(aPod(corev1.PodFailed, exited(Bootstrap, 137, func(t *corev1.ContainerStateTerminated) { t.Reason = "OOMKilled" })), backoff),
-			want:  end(autov1alpha1.ReasonWorkspaceFailed, "Container bootstrap ran out of memory; raise resources.limits.memory through workspaceTemplate")},
+			want:  end(autov1alpha1.ReasonOutOfMemory, "Container bootstrap ran out of memory; raise resources.limits.memory through workspaceTemplate")},
 		"Evicted before anything ended": {
 			world: world(aPod(corev1.PodFailed, because("Evicted", "The node was low on resource: memory.")), backoff),
-			want:  end(autov1alpha1.ReasonWorkspaceFailed, "Evicted: The node was low on resource: memory.")},
+			want:  end(autov1alpha1.ReasonEvicted, "The run's pod was evicted: The node was low on resource: memory")},
+		"Evicted while it was set up": {
+			why:   "what a container said last is not why it ended",
+			world: world(aPod(corev1.PodFailed, exited(Bootstrap, 143, saying("cloning")), because("Evicted", "The node was low on resource: memory.")), backoff),
+			want:  end(autov1alpha1.ReasonEvicted, "The run's pod was evicted: The node was low on resource: memory")},
+		"Refused by its node": {
+			world: world(aPod(corev1.PodFailed, because("OutOfcpu", "Node didn't have enough resource: cpu")), backoff),
+			want:  end(autov1alpha1.ReasonWorkspaceFailed, "OutOfcpu: Node didn't have enough resource: cpu")},
 		"Failed without a word, and its Job not yet": {
 			world: world(aPod(corev1.PodFailed), job), want: nothing},
 		"Failed without a word, and its Job": {
@@ -220,13 +243,25 @@ func TestARunThatNeverBegan(t *testing.T) {
 		"It was not begun before its deadline, and no pod is left": {
 			world: world(nil, deadline), want: end(autov1alpha1.ReasonDeadlineExceeded, "The run did not begin before its timeout")},
 		"It was not begun before its deadline, for want of an image": {
-			world: world(aPod(corev1.PodPending, waitingFor(Bootstrap, "ImagePullBackOff", "Back-off pulling image\n\"x\"")), nearDeadline),
-			want:  end(autov1alpha1.ReasonDeadlineExceeded, `The run did not begin before its timeout: ImagePullBackOff: Back-off pulling image "x"`)},
+			world: world(aPod(corev1.PodPending, waitingFor(Bootstrap, "ImagePullBackOff", "Back-off pulling image\n\"x\": ErrImagePull: not found")), nearDeadline),
+			want:  end(autov1alpha1.ReasonImagePullBackOff, "The run did not begin before its timeout: Image x of container bootstrap cannot be pulled: not found; correct it or its pull secret, or wait for the registry")},
 		"It was not begun before its deadline, for want of a node": {
-			world: world(aPod(corev1.PodPending, func(p *corev1.Pod) {
-				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}}
-			}), deadline),
-			want: end(autov1alpha1.ReasonDeadlineExceeded, "The run did not begin before its timeout: Unschedulable: 0/3 nodes are available")},
+			world: world(aPod(corev1.PodPending, unscheduled("0/3 nodes are available: 3 Insufficient cpu.")), deadline),
+			want:  end(autov1alpha1.ReasonUnschedulable, "The run did not begin before its timeout: No node can take the run's pod: Insufficient cpu; lower what it requests, or add or free a node, and it begins by itself")},
+		"It was not begun before its deadline, and was told why": {
+			why:   "the Job's controller deletes the pod first",
+			world: world(nil, deadline, waits(autov1alpha1.ReasonPodRefused, "The run's pod is refused")),
+			want:  end(autov1alpha1.ReasonPodRefused, "The run did not begin before its timeout: The run's pod is refused")},
+		"It was not begun before its deadline, and its pod was stopped": {
+			why:   "a kubelet gives an exit code to what never began",
+			world: world(aPod(corev1.PodFailed, exited(Container, 137)), deadline, waits(autov1alpha1.ReasonImagePullBackOff, "No image")),
+			want:  end(autov1alpha1.ReasonImagePullBackOff, "The run did not begin before its timeout: No image")},
+		"It was not begun before its deadline, for want of something else": {
+			world: world(aPod(corev1.PodPending, waitingFor(Container, "ContainerCreating", "slow")), deadline),
+			want:  end(autov1alpha1.ReasonDeadlineExceeded, "The run did not begin before its timeout: ContainerCreating: slow")},
+		"It waited for another Update": {
+			world: world(nil, deadline, waits(autov1alpha1.ReasonWorkspaceBusy, "Waiting for Update app-0")),
+			want:  end(autov1alpha1.ReasonDeadlineExceeded, "The run did not begin before its timeout")},
 		"It was fetching at its deadline": {
 			why:   "the container was stopped because of the deadline, which is what to tell",
 			world: world(aPod(corev1.PodFailed, exited(Bootstrap, 143)), deadline),

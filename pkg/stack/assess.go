@@ -82,6 +82,10 @@ func Assess(w World, now time.Time) Verdict {
 // underWay is the verdict while the claimed Update exists: its end will wake
 // the Stack.
 func (v Verdict) underWay(w World, now time.Time) Verdict {
+	if reason, why := w.Update.PodWaits(); reason != "" {
+		v.reconciling(w, now, waitReasons[reason], because(fmt.Sprintf("Update %s (%s) cannot begin", w.Update.Name, w.Update.Spec.Type), why))
+		return v
+	}
 	message := fmt.Sprintf("Update %s (%s) is being processed", w.Update.Name, w.Update.Spec.Type)
 	c := meta.FindStatusCondition(v.Status.Conditions, pulumiv1.ReconcilingCondition)
 	if c != nil && c.Reason == string(pulumiv1.ReconcilingProcessing) && c.ObservedGeneration == w.Stack.Generation && c.Message != "" {
@@ -89,6 +93,39 @@ func (v Verdict) underWay(w World, now time.Time) Verdict {
 	}
 	v.reconciling(w, now, pulumiv1.ReconcilingProcessing, message)
 	return v
+}
+
+// waitReasons are a Stack's reasons by those of its Update, whose pod cannot
+// begin.
+var waitReasons = map[autov1alpha1.ConditionReason]pulumiv1.ReconcilingReason{
+	autov1alpha1.ReasonImagePullBackOff:     pulumiv1.ReconcilingImagePullBackOff,
+	autov1alpha1.ReasonUnschedulable:        pulumiv1.ReconcilingUnschedulable,
+	autov1alpha1.ReasonPodRefused:           pulumiv1.ReconcilingPodRefused,
+	autov1alpha1.ReasonCreateContainerError: pulumiv1.ReconcilingCreateContainerError,
+}
+
+// Shows says whether a Stack's conditions tell what its claimed Update waits for,
+// or that it waits for nothing; true if the Stack claims another.
+func Shows(stack *pulumiv1.Stack, update *autov1alpha1.Update) bool {
+	claim := stack.Status.CurrentUpdate
+	if claim == nil || claim.Name != update.Name || !MadeFor(update, stack.UID) || update.Settled() {
+		return true
+	}
+	shown := meta.FindStatusCondition(stack.Status.Conditions, pulumiv1.ReconcilingCondition)
+	reason, why := update.PodWaits()
+	if reason == "" {
+		return shown == nil || !showsWait(shown.Reason)
+	}
+	return shown != nil && shown.Reason == string(waitReasons[reason]) && strings.HasSuffix(shown.Message, firstLine(why))
+}
+
+func showsWait(reason string) bool {
+	for _, r := range waitReasons {
+		if string(r) == reason {
+			return true
+		}
+	}
+	return false
 }
 
 // foldAgain is the verdict for a claimed Update that is settled and let go of:
@@ -221,7 +258,8 @@ func (v Verdict) failed(w World, now time.Time, last *pulumiv1.StackUpdateState)
 
 func exhaustedReason(reason autov1alpha1.ConditionReason) pulumiv1.StalledReason {
 	switch reason {
-	case autov1alpha1.ReasonWorkspaceFailed:
+	case autov1alpha1.ReasonWorkspaceFailed, autov1alpha1.ReasonImagePullBackOff, autov1alpha1.ReasonUnschedulable,
+		autov1alpha1.ReasonPodRefused, autov1alpha1.ReasonCreateContainerError:
 		return pulumiv1.StalledWorkspaceFailed
 	case autov1alpha1.ReasonUpdateConflict:
 		return pulumiv1.StalledUpdateConflict

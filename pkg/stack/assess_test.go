@@ -209,6 +209,32 @@ func TestAStackWhoseUpdateIsUnderWay(t *testing.T) {
 			world: inWorld(aStack(claims(claimed), shown("Initial stack update")), ours(), noSource),
 			want:  outcome{Action: Nothing, State: processing, Message: "Initial stack update", Claim: claimed},
 		},
+		"An Update whose pod cannot begin says why": {
+			world: inWorld(aStack(claims(claimed), shown("Initial stack update")), ours(podWaits(autov1alpha1.ReasonImagePullBackOff, "Image x cannot be pulled"))),
+			want: outcome{Action: Nothing, State: "Reconciling/ImagePullBackOff",
+				Message: "Update app-19cb6d0f8e0 (up) cannot begin: Image x cannot be pulled", Claim: claimed},
+		},
+		"An Update that finds no node": {
+			world: inWorld(aStack(claims(claimed)), ours(podWaits(autov1alpha1.ReasonUnschedulable, "No node"))),
+			want:  outcome{Action: Nothing, State: "Reconciling/Unschedulable", Message: "Update app-19cb6d0f8e0 (up) cannot begin: No node", Claim: claimed},
+		},
+		"An Update whose pod is refused": {
+			world: inWorld(aStack(claims(claimed)), ours(podWaits(autov1alpha1.ReasonPodRefused, "No quota"))),
+			want:  outcome{Action: Nothing, State: "Reconciling/PodRefused", Message: "Update app-19cb6d0f8e0 (up) cannot begin: No quota", Claim: claimed},
+		},
+		"An Update whose container cannot be created": {
+			world: inWorld(aStack(claims(claimed)), ours(podWaits(autov1alpha1.ReasonCreateContainerError, "No Secret"))),
+			want:  outcome{Action: Nothing, State: "Reconciling/CreateContainerError", Message: "Update app-19cb6d0f8e0 (up) cannot begin: No Secret", Claim: claimed},
+		},
+		"An Update that waits for another is being processed": {
+			world: inWorld(aStack(claims(claimed), shown("Initial stack update")), ours(podWaits(autov1alpha1.ReasonWorkspaceBusy, "Busy"))),
+			want:  outcome{Action: Nothing, State: processing, Message: "Initial stack update", Claim: claimed},
+		},
+		"An Update that goes on is being processed again": {
+			world: inWorld(aStack(claims(claimed), waitsFor(pulumiv1.ReconcilingImagePullBackOff, "Update app-19cb6d0f8e0 (up) cannot begin: X")),
+				ours(func(u *autov1alpha1.Update) { u.MarkProgressing(at(noon), "Launched") })),
+			want: outcome{Action: Nothing, State: processing, Message: "Update app-19cb6d0f8e0 (up) is being processed", Claim: claimed},
+		},
 		"A settled Update with our finalizer is waited for": {
 			why:   "the status function is about to fold it",
 			world: inWorld(aStack(claims(claimed), shown("Initial stack update")), ours(succeeded)),
@@ -224,6 +250,42 @@ func TestAStackWhoseUpdateIsUnderWay(t *testing.T) {
 			want:  outcome{Action: Withdraw, State: processing, Message: "Initial stack update"},
 		},
 	})
+}
+
+func TestShows(t *testing.T) {
+	pull := podWaits(autov1alpha1.ReasonImagePullBackOff, "Image x cannot be pulled.")
+	goesOn := func(u *autov1alpha1.Update) { u.MarkProgressing(at(noon), "Launched") }
+	for name, c := range map[string]struct {
+		stack  *pulumiv1.Stack
+		update *autov1alpha1.Update
+		want   bool
+	}{
+		"It waits, and nothing is said":          {aStack(claims(claimed)), anUpdate(stackUID, autov1alpha1.UpType, pull), false},
+		"It waits, and something else is said":   {aStack(claims(claimed), shown("Initial stack update")), anUpdate(stackUID, autov1alpha1.UpType, pull), false},
+		"It waits for something else":            {aStack(claims(claimed), waitsFor(pulumiv1.ReconcilingPodRefused, "No quota")), anUpdate(stackUID, autov1alpha1.UpType, pull), false},
+		"It waits for another image":             {aStack(claims(claimed), waitsFor(pulumiv1.ReconcilingImagePullBackOff, "Image y cannot be pulled")), anUpdate(stackUID, autov1alpha1.UpType, pull), false},
+		"It goes on, and is said to wait":        {aStack(claims(claimed), waitsFor(pulumiv1.ReconcilingPodRefused, "No quota")), anUpdate(stackUID, autov1alpha1.UpType, goesOn), false},
+		"It goes on":                             {aStack(claims(claimed), shown("Initial stack update")), anUpdate(stackUID, autov1alpha1.UpType, goesOn), true},
+		"It goes on, and nothing is said":        {aStack(claims(claimed)), anUpdate(stackUID, autov1alpha1.UpType, goesOn), true},
+		"The Stack claims nothing":               {aStack(), anUpdate(stackUID, autov1alpha1.UpType, pull), true},
+		"The Stack claims another":               {aStack(claims("app-2")), anUpdate(stackUID, autov1alpha1.UpType, pull), true},
+		"It was made for another Stack":          {aStack(claims(claimed)), anUpdate("uid-of-another", autov1alpha1.UpType, pull), true},
+		"It is settled, and its fold is to come": {aStack(claims(claimed), waitsFor(pulumiv1.ReconcilingPodRefused, "No quota")), anUpdate(stackUID, autov1alpha1.UpType, succeeded), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Shows(c.stack, c.update); got != c.want {
+				t.Errorf("Shows = %t", got)
+			}
+			if c.want {
+				return
+			}
+			s := c.stack.DeepCopy()
+			s.Status = Assess(inWorld(s, underWay(c.update)), noon).Status
+			if !Shows(s, c.update) {
+				t.Errorf("A look does not help: %v", s.Status.Conditions)
+			}
+		})
+	}
 }
 
 func TestAStackThatFailed(t *testing.T) {
@@ -307,6 +369,22 @@ func TestAStackThatFailed(t *testing.T) {
 		"A run that can never be set up stalls as such": {
 			world: fail(autov1alpha1.ReasonWorkspaceFailed, 3, 0),
 			want:  outcome{Action: Nothing, State: "Stalled/WorkspaceFailed", Message: exhausted},
+		},
+		"It could not begin four times": {
+			world: fail(autov1alpha1.ReasonImagePullBackOff, 3, 0),
+			want:  outcome{Action: Nothing, State: "Stalled/WorkspaceFailed", Message: exhausted},
+		},
+		"It ran out of memory": {
+			world: fail(autov1alpha1.ReasonOutOfMemory, 0, 0),
+			want:  outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure", Message: retrying(1), Alarm: 10 * time.Second},
+		},
+		"It ran out of memory four times": {
+			world: fail(autov1alpha1.ReasonOutOfMemory, 3, 0),
+			want:  outcome{Action: Nothing, State: "Stalled/UpdateFailed", Message: exhausted},
+		},
+		"It was evicted": {
+			world: fail(autov1alpha1.ReasonEvicted, 0, 0),
+			want:  outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure", Message: retrying(1), Alarm: 10 * time.Second},
 		},
 		"A cancelled Update is not run again": {
 			why:   "it was stopped on request, which is final for what it stood for",

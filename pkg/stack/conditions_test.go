@@ -22,7 +22,9 @@ var reasons = map[string][]string{
 	"Reconciling=True": {
 		string(pulumiv1.ReconcilingProcessing), string(pulumiv1.ReconcilingRetry),
 		string(pulumiv1.ReconcilingPreviewFailed), string(pulumiv1.ReconcilingPrerequisite),
-		string(pulumiv1.ReconcilingSuspended),
+		string(pulumiv1.ReconcilingSuspended), string(pulumiv1.ReconcilingImagePullBackOff),
+		string(pulumiv1.ReconcilingUnschedulable), string(pulumiv1.ReconcilingPodRefused),
+		string(pulumiv1.ReconcilingCreateContainerError),
 	},
 	"Stalled=True": {
 		string(pulumiv1.StalledSpecInvalid), string(pulumiv1.StalledSourceUnavailable),

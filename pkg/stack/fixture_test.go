@@ -121,6 +121,18 @@ func shown(message string) edit {
 	}
 }
 
+// waitsFor is a Stack whose conditions say what its Update waits for.
+func waitsFor(reason pulumiv1.ReconcilingReason, message string) edit {
+	return func(s *pulumiv1.Stack) {
+		s.Status.MarkReconciling(s.Generation, at(noon.Add(-time.Hour)), reason, message)
+	}
+}
+
+// podWaits is an Update that says what it waits for.
+func podWaits(reason autov1alpha1.ConditionReason, message string) func(*autov1alpha1.Update) {
+	return func(u *autov1alpha1.Update) { u.MarkWaiting(at(noon), reason, message) }
+}
+
 // tweak changes a World for a case.
 type tweak func(*World)
 

@@ -135,6 +135,7 @@ var failures = []autov1alpha1.ConditionReason{
 	"", autov1alpha1.ReasonUpdateFailed, autov1alpha1.ReasonUpdateConflict, autov1alpha1.ReasonInvalidAccessToken,
 	autov1alpha1.ReasonPulumiVersionTooLow, autov1alpha1.ReasonWorkspaceFailed, autov1alpha1.ReasonCanceled,
 	autov1alpha1.ReasonAborted, autov1alpha1.ReasonInvalid, autov1alpha1.ReasonDeadlineExceeded, autov1alpha1.ReasonUnknown,
+	autov1alpha1.ReasonOutOfMemory, autov1alpha1.ReasonEvicted, autov1alpha1.ReasonImagePullBackOff, autov1alpha1.ReasonPodRefused,
 }
 
 func (d dice) message() string {
@@ -185,7 +186,10 @@ func (d dice) condition(s *pulumiv1.Stack) metav1.Condition {
 func (d dice) update() *autov1alpha1.Update {
 	u := anUpdate(pick[types.UID](d, stackUID, stackUID, "uid-of-another", ""), pick(d, autov1alpha1.UpType, autov1alpha1.PreviewType, autov1alpha1.DestroyType, autov1alpha1.RefreshType),
 		stands(For{Generation: int64(1 + d.IntN(3)), Request: pick(d, "", "a"), Revision: pick(d, "", revision), Type: autov1alpha1.UpType}))
-	switch d.IntN(5) {
+	switch d.IntN(6) {
+	case 3:
+		u.MarkWaiting(at(noon), pick(d, autov1alpha1.ReasonImagePullBackOff, autov1alpha1.ReasonUnschedulable, autov1alpha1.ReasonPodRefused,
+			autov1alpha1.ReasonCreateContainerError, autov1alpha1.ReasonWorkspaceBusy), d.message())
 	case 0:
 		succeeded(u)
 	case 1:

@@ -1,5 +1,3 @@
-//go:build abuse
-
 // Package abuse delivers events as badly as a network can, and cuts functions off as a crash would: every function, for each event
 // that it takes, with each event twice, and ended just before and just after each write, then the event again. The state in the end
 // must be that of one clean delivery, and the invariants of the protocol hold all the while.
@@ -8,7 +6,13 @@
 // around them is a driver: one thread that plays the source, the Broker, the Job controller, the kubelet and the agent, so that a
 // run is the same each time.
 //
-// A failing case is replayed by its name, which the test prints: the scenario, and what was done to it.
+// How it is read: scenario_test.go runs a scenario of scenarios_test.go in a world (world_test.go), which is a namespace, a queue of events
+// and the pods (pods_test.go). All that a function asks of the API server passes wire_test.go, where a fault (faults_test.go) may cut it
+// off, and where each write is compared with what was there before (invariants_test.go, and package invariants). end_test.go
+// takes from what is left what differs from run to run, to compare it with the end of the clean run.
+//
+// Which writes are cut off is told at cuts. A case that fails prints its trace and the command that replays it. Whether all this would find
+// anything is tried by package mutations.
 package abuse
 
 import (
@@ -96,26 +100,37 @@ func runClean(t *testing.T, plane *controlplane.Plane, asked []*scenario) {
 		running.Go(func() {
 			defer func() { <-slots }()
 			s.clean = s.run(t, plane, clean{})
-			if s.clean == nil {
+			switch {
+			case s.clean == nil:
 				t.Errorf("%s does not even run cleanly", s.name)
+			case s.clean.summary != s.ends:
+				t.Errorf("%s, undisturbed, ends as %q, want %q", s.name, s.clean.summary, s.ends)
 			}
 		})
 	}
 	running.Wait()
 }
 
-// cuts are where a scenario is cut off. If not everything is asked for: after each write and event whose situation is not among those
-// that are done. A function that is cut off before a write leaves what it left after the one before.
+// cuts are where a scenario is cut off: before and after each write and event, if everything is asked for. Else after each write in a
+// situation that is not among those that are done. What a cut before a write leaves is what one after the write before left, and what
+// one at an event leaves is that with an event more: these are done once for each write or event of each function, whatever the
+// situation. In a short test all are.
 func (s *scenario) cuts(done map[string]bool, everything bool) []*cut {
 	var cuts []*cut
-	add := func(series string, situations []string, modes ...mode) {
-		for n, situation := range situations {
+	add := func(series string, situations []situation, modes ...mode) {
+		for n, at := range situations {
 			for _, m := range modes {
-				key := fmt.Sprint(series, m, situation)
-				if !everything && (done[key] || m == before || testing.Short() && n%2 == 1) {
+				key := fmt.Sprint(series, m, at.write)
+				if series == "write" && m != before && !testing.Short() {
+					key += at.world
+				}
+				if m == stall {
+					key += s.name // what follows differs
+				}
+				if !everything && done[key] {
 					continue
 				}
-				done[key] = m != stall // what follows differs
+				done[key] = true
 				cuts = append(cuts, &cut{series: series, at: n + 1, mode: m})
 			}
 		}
@@ -138,13 +153,13 @@ func (s *scenario) abuse(t *testing.T, plane *controlplane.Plane, cuts []*cut) {
 	}
 	if !s.stalls {
 		t.Run("twice", func(t *testing.T) {
-			t.Parallel()
+			replay(t, "")
 			s.compare(t, s.run(t, plane, &twice{}))
 		})
 	}
 	for _, c := range cuts {
 		t.Run(fmt.Sprintf("%s-%d-%s", c.series, c.at, c.mode), func(t *testing.T) {
-			t.Parallel()
+			replay(t, "")
 			s.compare(t, s.run(t, plane, c))
 		})
 	}
@@ -157,14 +172,20 @@ func (s *scenario) abuse(t *testing.T, plane *controlplane.Plane, cuts []*cut) {
 
 func (s *scenario) shuffled(t *testing.T, plane *controlplane.Plane, seed uint64) {
 	t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
-		t.Parallel()
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("replay: go test -tags abuse ./test/abuse -run 'TestAbuse/%s$/seed' -seed %d", strings.ReplaceAll(s.name, " ", "_"), seed)
-			}
-		})
+		replay(t, fmt.Sprintf(" -seed %d", seed))
 		s.compare(t, s.run(t, plane, &chaos{rand: rand.New(rand.NewPCG(seed, 0))}))
 	})
+}
+
+// replay begins a case, and prints the command that runs it again if it fails.
+func replay(t *testing.T, flags string) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			name := strings.NewReplacer("/", "$/^", "'", ".").Replace(t.Name())
+			t.Logf("replay: go test ./test/abuse -run '^%s$'%s", name, flags)
+		}
+	})
+	t.Parallel()
 }
 
 // compare holds that an abused run ended as the clean one did.

@@ -1,5 +1,3 @@
-//go:build abuse
-
 package abuse
 
 import (
@@ -13,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/test/invariants"
 )
 
 // end is what a run left.
@@ -25,16 +25,19 @@ type end struct {
 	// told are the events for other systems, each at least once.
 	told []string
 	// writes and sends are the situations in which functions wrote and sent.
-	writes, sends []string
+	writes, sends []situation
 	// lossy says that events were lost. What a Stack was told then is behind it may not be told to others any more.
 	lossy bool
 	// halfWay is how many writes functions are held back before.
 	halfWay int
+	// summary is the end in a line.
+	summary string
 }
 
-// state is all objects of the case.
+// state is all objects of the case, which is at rest.
 func (w *world) state() *end {
 	all := w.refresh()
+	w.checkRest(all)
 	n := newNormal(w, all)
 	e := &end{objects: map[string]string{}, essence: map[string]string{}, writes: w.situations["write"], sends: w.situations["send"], halfWay: w.halfWay}
 	for i := range all {
@@ -54,6 +57,22 @@ func (w *world) state() *end {
 	sort.Strings(e.told)
 	e.told = slices.Compact(e.told)
 	return e
+}
+
+// summary is the Stack and the Updates in a line: the reason of the one condition that is True, what ran last, and how many runs there
+// have been, with those of the preparation.
+func (w *world) summary() string {
+	said := "gone"
+	if s := as[pulumiv1.Stack](w.saw(event.KindStack, "app")); s != nil {
+		said = invariants.Reason(s)
+		if last := s.Status.LastUpdate; last != nil {
+			said += fmt.Sprintf(" at generation %d: %s %s", last.Generation, last.Type, last.State)
+		}
+	}
+	if len(w.truth.taken) == 1 {
+		return said + "; 1 run"
+	}
+	return fmt.Sprintf("%s; %d runs", said, len(w.truth.taken))
 }
 
 var (

@@ -1,5 +1,3 @@
-//go:build abuse
-
 package abuse
 
 import (
@@ -7,13 +5,19 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	function "github.com/updraft-dev/updraft/functions/stack"
+	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/stack"
+	"github.com/updraft-dev/updraft/test/invariants"
 )
 
 // Secret values: one that the user wrote into the Stack, one that a run puts out.
@@ -29,11 +33,11 @@ type truth struct {
 	// taken are Updates that a pod took.
 	taken map[types.UID]bool
 	// destroyed are the Stacks, by UID, of which a destroy succeeded.
-	destroyed map[string]bool
+	destroyed map[types.UID]bool
 }
 
 func newTruth() truth {
-	return truth{runs: map[*pod]string{}, taken: map[types.UID]bool{}, destroyed: map[string]bool{}}
+	return truth{runs: map[*pod]string{}, taken: map[types.UID]bool{}, destroyed: map[types.UID]bool{}}
 }
 
 // begins: at most one run at a time goes on in a Workspace, and an Update runs once.
@@ -59,7 +63,7 @@ func (t *truth) begins(w *world, p *pod) {
 func (t *truth) finished(w *world, p *pod, answer int) {
 	u := w.saw(event.KindUpdate, p.update)
 	if accepted(answer) && u != nil && p.said.State == "succeeded" && nested(u, "spec", "type") == "destroy" {
-		t.destroyed[u.GetAnnotations()["updraft.dev/stack-uid"]] = true
+		t.destroyed[types.UID(u.GetAnnotations()[pulumiv1.AnnotationStackUID])] = true
 	}
 }
 
@@ -83,12 +87,10 @@ func (w *world) checkRequest(who string, t target, body []byte) {
 		if uid, _, _ := unstructured.NestedString(object, "preconditions", "uid"); uid == "" {
 			w.broken("%s: %s has no UID as its precondition", who, t)
 		}
-	case http.MethodPut:
+	case http.MethodPut, http.MethodPatch:
 		if version, _, _ := unstructured.NestedString(object, "metadata", "resourceVersion"); version == "" {
 			w.broken("%s: %s carries no resourceVersion", who, t)
 		}
-	case http.MethodPatch:
-		w.broken("%s: %s does not compare what it swaps", who, t)
 	case http.MethodPost:
 		w.checkLaunch(who, t, object)
 	}
@@ -134,74 +136,122 @@ func (w *world) check(who string, ref event.Ref, old, o *object) {
 	switch ref.Kind {
 	case event.KindStack:
 		w.checkStack(who, old, o)
+	case event.KindWorkspace:
+		w.checkWorkspace(who, old, o)
 	case event.KindUpdate:
-		w.checkUpdate(who, old, o)
+		w.checkUpdate(old, o)
 	}
 }
 
 func (w *world) checkStack(who string, old, o *object) {
-	if old != nil && (o == nil || o.GetUID() != old.GetUID()) {
-		destroys, _, _ := unstructured.NestedBool(old.Object, "spec", "destroyOnFinalize")
-		if destroys && !w.truth.destroyed[string(old.GetUID())] && old.GetAnnotations()["updraft.dev/let-go"] != "true" {
-			w.broken("Stack %s is gone, and no destroy of it has succeeded", old.GetName())
+	before, s := as[pulumiv1.Stack](old), as[pulumiv1.Stack](o)
+	if before != nil && (s == nil || s.UID != before.UID) {
+		if before.Spec.DestroyOnFinalize && !w.truth.destroyed[before.UID] && before.Annotations[pulumiv1.AnnotationLetGo] != "true" {
+			w.broken("Stack %s is gone, and no destroy of it has succeeded", before.Name)
 		}
 	}
-	if o == nil {
+	if s == nil {
 		return
 	}
-	if strings.HasPrefix(who, "updraft-") {
-		w.checkConditions(o)
+	for _, problem := range invariants.Stack(s) {
+		w.broken("Stack %s: %s", s.Name, problem)
 	}
-	if old == nil || old.GetUID() != o.GetUID() || !strings.HasPrefix(who, "updraft-") {
-		return
+	if before != nil && before.UID == s.UID && who != "" { // the driver may restore it, or wipe it
+		w.checkFold(before, s)
 	}
-	w.checkFold(old, o)
 }
 
-func (w *world) checkConditions(o *object) {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	if len(conditions) == 0 {
-		return
+// checkRest: in the end nothing is claimed, locked, unfinished or on its way out.
+func (w *world) checkRest(all []object) {
+	for p := range w.truth.runs {
+		w.broken("in the end, pod %s still runs", p.name)
 	}
-	trues := 0
-	for _, c := range conditions {
-		if c := c.(map[string]any); c["status"] == "True" && (c["type"] == "Ready" || c["type"] == "Reconciling" || c["type"] == "Stalled") {
-			trues++
+	for i := range all {
+		o := &all[i]
+		name := o.GetKind() + " " + o.GetName()
+		switch {
+		case o.GetDeletionTimestamp() != nil:
+			w.broken("in the end, %s is being deleted", name)
+		case nested(o, "status", "currentUpdate", "name") != "":
+			w.broken("in the end, %s claims an Update", name)
+		case o.GetKind() == event.KindWorkspace && nested(o, "status", "run", "uid") != "":
+			w.broken("in the end, %s is locked", name)
+		case o.GetKind() == event.KindUpdate && (!complete(o) || len(o.GetFinalizers()) > 0):
+			w.broken("in the end, %s is not Complete and let go of", name)
+		case o.GetKind() == event.KindJob:
+			w.broken("in the end, %s is there", name)
 		}
-	}
-	if trues != 1 {
-		w.broken("Stack %s has %d of Ready, Reconciling and Stalled True: %v", o.GetName(), trues, conditions)
 	}
 }
 
 // checkFold: what an Update came to and the end of its claim are one write.
-func (w *world) checkFold(old, o *object) {
-	claim, now := nested(old, "status", "currentUpdate", "name"), nested(o, "status", "currentUpdate", "name")
-	was, last := nested(old, "status", "lastUpdate", "name"), nested(o, "status", "lastUpdate", "name")
-	if was != last && (last != claim || now != "") {
-		w.broken("Stack %s: lastUpdate went from %q to %q while the claim went from %q to %q", o.GetName(), was, last, claim, now)
+func (w *world) checkFold(before, s *pulumiv1.Stack) {
+	claim, now := claimOf(before), claimOf(s)
+	last, said := lastOf(before), lastOf(s)
+	if last != said && (said != claim || now != "") {
+		w.broken("Stack %s: lastUpdate went from %q to %q while the claim went from %q to %q", s.Name, last, said, claim, now)
 	}
-	if claim == "" || claim == now || was != last {
+	if claim == "" || claim == now {
 		return
 	}
-	u := w.saw(event.KindUpdate, claim)
-	if u == nil || u.GetAnnotations()["updraft.dev/stack-uid"] != string(o.GetUID()) {
-		return // withdrawn
+	u := as[autov1alpha1.Update](w.saw(event.KindUpdate, claim))
+	switch {
+	case u == nil || !stack.MadeFor(u, s.UID): // withdrawn
+	case last != said:
+		if problem := invariants.Fold(s.Status.LastUpdate, u); problem != "" {
+			w.broken("Stack %s: %s", s.Name, problem)
+		}
+	case u.Status.Result == nil || u.Status.Result.State != autov1alpha1.ResultNotRun:
+		w.broken("Stack %s dropped its claim of Update %s without a fold", s.Name, claim)
 	}
-	if state := nested(u, "status", "result", "state"); state != "notrun" {
-		w.broken("Stack %s dropped its claim of Update %s (%s) without a fold", o.GetName(), claim, state)
+}
+
+func claimOf(s *pulumiv1.Stack) string {
+	if s.Status.CurrentUpdate == nil {
+		return ""
+	}
+	return s.Status.CurrentUpdate.Name
+}
+
+func lastOf(s *pulumiv1.Stack) string {
+	if s.Status.LastUpdate == nil {
+		return ""
+	}
+	return s.Status.LastUpdate.Name
+}
+
+// checkWorkspace: nobody takes the lock from a run that goes on, nor changes what an Update that is claimed is to run in.
+func (w *world) checkWorkspace(who string, old, o *object) {
+	if old == nil || o == nil || old.GetUID() != o.GetUID() {
+		return
+	}
+	if holder := nested(old, "status", "run", "uid"); holder != "" && holder != nested(o, "status", "run", "uid") {
+		for p := range w.truth.runs {
+			if string(p.updateUID) == holder {
+				w.broken("%s took the lock of Workspace %s from Update %s, whose pod still runs", who, o.GetName(), p.update)
+			}
+		}
+	}
+	s := as[pulumiv1.Stack](w.saw(event.KindStack, o.GetName()))
+	if s == nil || claimOf(s) == "" || old.GetGeneration() == o.GetGeneration() || who != function.Name {
+		return
+	}
+	if u := w.saw(event.KindUpdate, claimOf(s)); u != nil && stack.MadeFor(u, s.UID) {
+		w.broken("%s rewrote Workspace %s while Update %s, which is claimed, is there", who, o.GetName(), u.GetName())
 	}
 }
 
 // checkUpdate: Complete is final, and at most one Update of a Workspace is taken and not ended.
-func (w *world) checkUpdate(who string, old, o *object) {
+func (w *world) checkUpdate(old, o *object) {
 	if o == nil {
 		return
 	}
-	if old != nil && old.GetUID() == o.GetUID() && complete(old) {
-		if !complete(o) || nested(old, "status", "result", "state") != nested(o, "status", "result", "state") {
-			w.broken("%s changed Update %s, which was Complete", who, o.GetName())
-		}
+	before, u := as[autov1alpha1.Update](old), as[autov1alpha1.Update](o)
+	if before != nil && before.UID != u.UID {
+		before = nil
+	}
+	for _, problem := range invariants.Update(before, u) {
+		w.broken("Update %s: %s", u.Name, problem)
 	}
 	if !goesOn(o) {
 		return
@@ -214,14 +264,28 @@ func (w *world) checkUpdate(who string, old, o *object) {
 	}
 }
 
-func complete(u *object) bool {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c := c.(map[string]any); c["type"] == "Complete" && c["status"] == "True" {
-			return true
-		}
+// as is an object in its own type; nil if there is none.
+func as[T any](o *object) *T {
+	if o == nil {
+		return nil
 	}
-	return false
+	typed := new(T)
+	if err := json.Unmarshal(must(o.MarshalJSON()), typed); err != nil {
+		panic(err)
+	}
+	return typed
+}
+
+// complete says whether an Update is Complete, nil being none.
+func complete(o *object) bool {
+	if o == nil {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		m, ok := c.(map[string]any)
+		return ok && m["type"] == autov1alpha1.UpdateComplete && m["status"] == "True"
+	})
 }
 
 func goesOn(u *object) bool {

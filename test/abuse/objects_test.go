@@ -1,5 +1,3 @@
-//go:build abuse
-
 package abuse
 
 import (
@@ -98,20 +96,26 @@ func (w *world) observe(who string, ref event.Ref, o *object) {
 	case old == nil:
 		kind = "add"
 	case o == nil:
-		kind, w.removed[ref.Kind] = "delete", true
+		kind = "delete"
 	case old.GetUID() != o.GetUID():
-		kind, w.removed[ref.Kind] = "add", true
+		kind = "add"
 	case old.GetResourceVersion() == o.GetResourceVersion():
 		return
 	default:
 		kind = "update"
 	}
-	if o != nil && slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-		w.removed[ref.Kind] = true
-	}
+	w.remove(ref.Kind, old, o)
 	w.check(who, ref, old, o)
 	w.follow(ref, old, o)
 	w.wake(ref, event.PrefixAPIServer+kind)
+}
+
+// remove takes note of an object that went, or goes once what it owns has gone, if it is of a kind that owns any.
+func (w *world) remove(kind string, old, o *object) {
+	went := old != nil && (o == nil || o.GetUID() != old.GetUID()) || o != nil && slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents)
+	if went && kind != event.KindPod && kind != event.KindProgram {
+		w.removed[kind] = true
+	}
 }
 
 // list is all objects of a kind in the namespace.

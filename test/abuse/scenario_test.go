@@ -1,5 +1,3 @@
-//go:build abuse
-
 package abuse
 
 import (
@@ -23,6 +21,9 @@ type scenario struct {
 	prepare func(w *world)
 	// act is what is abused.
 	act func(w *world)
+	// ends is how a clean delivery must end, in words of world.summary: what is broken in the same way each time would not show in a
+	// comparison with it.
+	ends string
 	// essence says that it may take another number of Updates to the same end.
 	essence bool
 	// stalls says that functions are also held back, until the scenario lets them go on.
@@ -42,7 +43,7 @@ func start(t *testing.T) *controlplane.Plane {
 		t.Fatal(err)
 	}
 	plane := planetest.Start(t, filepath.Join(dir, "100-crds"))
-	if err := plane.Apply(t.Context(), filepath.Join(dir, "100-namespace.yaml"), filepath.Join(dir, "200-accounts.yaml"), filepath.Join(dir, "200-rights.yaml")); err != nil {
+	if err := plane.Apply(t.Context(), filepath.Join(dir, "100-namespace.yaml"), filepath.Join(dir, "200-accounts.yaml"), filepath.Join(dir, "200-rights.yaml"), filepath.Join(dir, "210-admission.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	makeNode(t, plane, node)
@@ -83,7 +84,7 @@ func (s *scenario) run(t *testing.T, plane *controlplane.Plane, f faults) (ended
 	}()
 	s.begin(w)
 	w.writes, w.sends, w.counting, w.toldEver = 0, 0, true, map[string]bool{}
-	w.faults, w.situations = f, map[string][]string{}
+	w.faults, w.situations = f, map[string][]situation{}
 	s.act(w)
 	w.resume()
 	w.drive()
@@ -114,7 +115,7 @@ func (w *world) settle() *end {
 		w.settleLost()
 	}
 	ended := w.state()
-	ended.lossy = lossy
+	ended.lossy, ended.summary = lossy, w.summary()
 	before := w.written()
 	w.trace("in the end, the sweep")
 	w.sweepUp()

@@ -1,8 +1,7 @@
-//go:build abuse
-
 package abuse
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +23,12 @@ var scenarios = slices.Concat(changes, deletions, crashes, runs, stalls)
 var changes = []scenario{
 	{
 		name: "first update",
+		ends: "ProcessingCompleted at generation 1: up succeeded; 1 run",
 		act:  ready(),
 	},
 	{
 		name:    "new generation",
+		ends:    "ProcessingCompleted at generation 2: up succeeded; 2 runs",
 		prepare: ready(),
 		act: func(w *world) {
 			w.edit("app", size("2"))
@@ -36,6 +37,7 @@ var changes = []scenario{
 	},
 	{
 		name: "failing update with retries",
+		ends: "ProcessingCompleted at generation 1: up succeeded; 3 runs",
 		prepare: func(w *world) {
 			w.outcome = fails(2)
 			ready()(w)
@@ -49,6 +51,7 @@ var changes = []scenario{
 	},
 	{
 		name:    "status wiped idle",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 2 runs",
 		prepare: ready(),
 		act: func(w *world) {
 			w.wipe("app")
@@ -57,6 +60,7 @@ var changes = []scenario{
 	},
 	{
 		name:    "status wiped in mid-run",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
 		prepare: midRun(),
 		act: func(w *world) {
 			w.wipe("app")
@@ -66,6 +70,7 @@ var changes = []scenario{
 	},
 	{
 		name:    "applied through v1alpha1 in mid-run",
+		ends:    "ProcessingCompleted at generation 2: up succeeded; 2 runs",
 		prepare: midRun(),
 		act: func(w *world) {
 			w.editOld("app", "2")
@@ -75,6 +80,7 @@ var changes = []scenario{
 	},
 	{
 		name:    "a hand-made Update beside a Stack's",
+		ends:    "ProcessingCompleted at generation 2: up succeeded; 3 runs",
 		prepare: midRun(),
 		act: func(w *world) {
 			w.update("by-hand", "app", "preview")
@@ -86,6 +92,7 @@ var changes = []scenario{
 	},
 	{
 		name:    "Program changed in mid-run",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 2 runs",
 		prepare: midRun(),
 		act: func(w *world) {
 			w.program("web", "2")
@@ -95,6 +102,7 @@ var changes = []scenario{
 	},
 	{
 		name: "Program changed between claim and launch",
+		ends: "ProcessingCompleted at generation 1: up succeeded; 1 run",
 		prepare: func(w *world) {
 			w.down = "updraft-update"
 			ready()(w)
@@ -108,6 +116,7 @@ var changes = []scenario{
 	},
 	{
 		name:    "a Workspace deleted by hand in mid-run",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
 		prepare: midRun(),
 		act: func(w *world) {
 			w.ok(w.pulumi.AutoV1alpha1().Workspaces(w.namespace).Delete(w.t.Context(), "app", metav1.DeleteOptions{}))
@@ -116,7 +125,18 @@ var changes = []scenario{
 		},
 	},
 	{
+		name:    "a Job deleted by hand in mid-run",
+		ends:    "UpdateCanceled at generation 1: up failed; 1 run",
+		prepare: midRun(),
+		act: func(w *world) {
+			w.deleteJob(w.pods[0].update)
+			w.drive()
+			w.release()
+		},
+	},
+	{
 		name:    "Update deleted in mid-run",
+		ends:    "UpdateCanceled at generation 1: up failed; 1 run",
 		prepare: midRun(),
 		act: func(w *world) {
 			w.deleteUpdate(w.pods[0].update)
@@ -130,42 +150,50 @@ var changes = []scenario{
 var deletions = []scenario{
 	{
 		name:    "deletion without destroyOnFinalize idle",
+		ends:    "gone; 1 run",
 		prepare: ready(),
 		act:     deletes(background),
 	},
 	{
 		name:    "deletion without destroyOnFinalize in mid-run",
+		ends:    "gone; 1 run",
 		prepare: midRun(),
 		act:     deletes(background),
 	},
 	{
 		name:    "deletion with destroyOnFinalize idle",
+		ends:    "gone; 2 runs",
 		prepare: ready(destroys),
 		act:     deletes(background),
 	},
 	{
 		name:    "deletion with destroyOnFinalize in mid-run",
+		ends:    "gone; 2 runs",
 		prepare: midRun(destroys),
 		act:     deletes(background),
 	},
 	{
 		name:    "deletion with destroyOnFinalize and foreground propagation idle",
+		ends:    "gone; 2 runs",
 		prepare: ready(destroys),
 		act:     deletes(foreground),
 	},
 	{
 		name:    "deletion with destroyOnFinalize and foreground propagation in mid-run",
+		ends:    "gone; 2 runs",
 		prepare: midRun(destroys),
 		act:     deletes(foreground),
 		essence: true, // what the garbage collector deletes first differs
 	},
 	{
 		name:    "Stack deleted and made again at once",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 2 runs",
 		prepare: ready(),
 		act:     madeAgain(),
 	},
 	{
 		name:    "Stack with destroyOnFinalize deleted and made again at once",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 3 runs",
 		prepare: ready(destroys),
 		act:     madeAgain(destroys),
 	},
@@ -175,21 +203,46 @@ var deletions = []scenario{
 var crashes = crashed()
 
 func crashed() []scenario {
-	var list []scenario
+	list := []scenario{nameTaken}
 	for at, missing := range map[int]string{3: "Workspace", 5: "Update"} {
-		for then, act := range map[string]func(w *world){
-			"a sweep":                       func(w *world) { w.sweepUp() },
-			"a new generation":              func(w *world) { w.edit("app", size("2")); w.drive() },
-			"a deletion without destroying": deletes(background),
-		} {
-			list = append(list, scenario{name: "crash between claim and " + missing + ", then " + then, prepare: crashAt(at), act: act})
-		}
+		name := "crash between claim and " + missing + ", then "
 		list = append(list, scenario{
-			name: "crash between claim and " + missing + ", then a deletion with a destroy", prepare: crashAt(at, destroys), act: deletes(background),
+			name:    name + "a sweep",
+			ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
+			prepare: crashAt(at),
+			act:     func(w *world) { w.sweepUp() },
+		}, scenario{
+			name:    name + "a new generation",
+			ends:    "ProcessingCompleted at generation 2: up succeeded; 1 run",
+			prepare: crashAt(at),
+			act:     func(w *world) { w.edit("app", size("2")); w.drive() },
+		}, scenario{
+			name:    name + "a deletion without destroying",
+			ends:    "gone; 0 runs",
+			prepare: crashAt(at),
+			act:     deletes(background),
+		}, scenario{
+			name:    name + "a deletion with a destroy",
+			ends:    "gone; 1 run",
+			prepare: crashAt(at, destroys),
+			act:     deletes(background),
 		})
 	}
 	slices.SortFunc(list, func(a, b scenario) int { return strings.Compare(a.name, b.name) })
 	return list
+}
+
+// nameTaken is a claim whose name an Update bears that a user made by hand.
+var nameTaken = scenario{
+	name:    "crash between claim and Update, whose name a hand-made one bears",
+	ends:    "ProcessingCompleted at generation 1: up succeeded; 2 runs",
+	prepare: crashAt(5),
+	act: func(w *world) {
+		w.update(nested(w.saw(event.KindStack, "app"), "status", "currentUpdate", "name"), "app", "preview")
+		w.drive()
+		w.sweepUp()
+	},
+	essence: true, // either may be first
 }
 
 // crashAt is a first update that is cut off before its nth write, of which nobody hears again.
@@ -209,6 +262,7 @@ func crashAt(n int, edits ...func(*pulumiv1.Stack)) func(w *world) {
 var runs = []scenario{
 	{
 		name:    "a report after the Update was settled",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
 		prepare: midRun(),
 		act: func(w *world) {
 			w.hold = stepExit
@@ -226,6 +280,7 @@ var runs = []scenario{
 	},
 	{
 		name:    "a second pod of the same Job",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
 		prepare: midRun(),
 		act: func(w *world) {
 			second := w.makePod(w.jobOf(w.pods[0].update))
@@ -237,11 +292,11 @@ var runs = []scenario{
 	},
 	{
 		name:    "a forged report from another pod",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
 		prepare: midRun(),
 		act: func(w *world) {
 			p := w.pods[0]
 			forger := w.forger()
-			denied := func(answer int) bool { return answer == 403 || refused(answer) }
 			w.says(forger, p.update, event.TypeRunTaken, event.Taken{UID: string(p.updateUID)}, denied)
 			w.says(forger, p.update, event.TypeRunRunning, event.Running{UID: string(p.updateUID)}, denied)
 			w.says(forger, p.update, event.TypeRunFinished, succeeds("up", 0), denied)
@@ -252,7 +307,25 @@ var runs = []scenario{
 		exact: true,
 	},
 	{
+		name: "a forged report before the run is taken",
+		ends: "ProcessingCompleted at generation 1: up succeeded; 1 run",
+		prepare: func(w *world) {
+			w.hold = stepTaken
+			ready()(w)
+		},
+		act: func(w *world) {
+			p := w.pods[0]
+			forger := w.forger()
+			w.says(forger, p.update, event.TypeRunTaken, event.Taken{UID: string(p.updateUID)}, denied)
+			w.says(forger, p.update, event.TypeRunFinished, succeeds("up", 0), denied)
+			w.drive()
+			w.release()
+		},
+		exact: true,
+	},
+	{
 		name:    "pod force-deleted without a report",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 2 runs",
 		prepare: midRun(),
 		act: func(w *world) {
 			w.kill(w.pods[0])
@@ -264,6 +337,7 @@ var runs = []scenario{
 	},
 	{
 		name:    "pod and node gone without a report",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 2 runs",
 		ownNode: true,
 		prepare: midRun(),
 		act: func(w *world) {
@@ -279,6 +353,7 @@ var runs = []scenario{
 	},
 	{
 		name:    "TTL before the fold",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
 		prepare: unfolded,
 		act: func(w *world) {
 			w.pass(25 * time.Hour)
@@ -289,6 +364,7 @@ var runs = []scenario{
 	},
 	{
 		name:    "deleted before the fold",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 1 run",
 		prepare: unfolded,
 		act: func(w *world) {
 			w.deleteUpdate(w.pods[0].update)
@@ -297,6 +373,9 @@ var runs = []scenario{
 		},
 	},
 }
+
+// denied says whether an answer denies a pod the word.
+func denied(answer int) bool { return answer == http.StatusForbidden || refused(answer) }
 
 // unfolded is an Update that was settled by its report, of which nobody but its pod knows yet.
 func unfolded(w *world) {
@@ -313,6 +392,7 @@ func unfolded(w *world) {
 var stalls = []scenario{
 	{
 		name:    "an older look stalled while a newer generation runs",
+		ends:    "ProcessingCompleted at generation 3: up succeeded; 3 runs",
 		prepare: ready(),
 		act: func(w *world) {
 			w.edit("app", size("2"))
@@ -327,6 +407,7 @@ var stalls = []scenario{
 	},
 	{
 		name:    "an older look stalled while the Stack is deleted",
+		ends:    "gone; 3 runs",
 		prepare: ready(destroys),
 		act: func(w *world) {
 			w.edit("app", size("2"))
@@ -341,6 +422,7 @@ var stalls = []scenario{
 	},
 	{
 		name:    "an older look stalled while the Stack is deleted and made again",
+		ends:    "ProcessingCompleted at generation 1: up succeeded; 3 runs",
 		prepare: ready(),
 		act: func(w *world) {
 			w.edit("app", size("2"))

@@ -1,5 +1,3 @@
-//go:build abuse
-
 package abuse
 
 import (
@@ -10,10 +8,21 @@ import (
 	"github.com/updraft-dev/updraft/pkg/event"
 )
 
+// situation is one in which a function writes or sends.
+type situation struct {
+	// write is who writes what, whatever the rest.
+	write string
+	// world is what the function was called for, and how the objects stand.
+	world string
+}
+
 // situate notes in which situation a function writes or sends: what it was called for, and how the objects stand. A function keeps
-// nothing, so that in the same situation it does the same.
+// nothing, and an event tells it no more than which object to look at, so that in the same situation it does the same.
 func (w *world) situate(series, what string) {
-	parts := []string{w.current.about.Kind, w.current.kind, what}
+	parts := []string{w.current.about.Kind, "look"}
+	if w.current.reports() {
+		parts[1] = w.current.kind
+	}
 	for _, kind := range []string{event.KindStack, event.KindWorkspace, event.KindUpdate, event.KindJob} {
 		var stands []string
 		for _, ref := range w.refs(kind) {
@@ -24,10 +33,13 @@ func (w *world) situate(series, what string) {
 		slices.Sort(stands)
 		parts = append(parts, fmt.Sprint(slices.Compact(stands)))
 	}
-	situation := claims.ReplaceAllString(strings.ReplaceAll(strings.Join(parts, " "), w.namespace, "ns"), "-N")
+	common := func(text string) string {
+		return claims.ReplaceAllString(strings.ReplaceAll(text, w.namespace, "ns"), "-N")
+	}
+	at := situation{write: common(what), world: common(strings.Join(parts, " "))}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.situations[series] = append(w.situations[series], situation)
+	w.situations[series] = append(w.situations[series], at)
 }
 
 // past says whether an object has no say any more.

@@ -1,5 +1,3 @@
-//go:build abuse
-
 package abuse
 
 import (

@@ -1,5 +1,3 @@
-//go:build abuse
-
 package abuse
 
 import (
@@ -187,6 +185,10 @@ func (w *world) update(name, workspace string, kind autov1alpha1.UpdateType) {
 
 func (w *world) deleteUpdate(name string) {
 	w.ok(w.pulumi.AutoV1alpha1().Updates(w.namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+func (w *world) deleteJob(name string) {
+	w.ok(w.core.BatchV1().Jobs(w.namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(background)}))
 }
 
 // says posts a report until it has the answer that it must have.

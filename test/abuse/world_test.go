@@ -1,5 +1,3 @@
-//go:build abuse
-
 package abuse
 
 import (
@@ -57,7 +55,7 @@ type world struct {
 	counting      bool
 	writes, sends int
 	// situations are those in which functions wrote and sent, by series.
-	situations map[string][]string
+	situations map[string][]situation
 	// current is what a function was called for last.
 	current delivery
 	queue   []delivery
@@ -105,6 +103,9 @@ func (d delivery) String() string {
 	return d.to + " <- " + d.kind[strings.LastIndexByte(d.kind, '.')+1:] + " " + d.about.Kind + "/" + d.about.Name
 }
 
+// reports says whether it is a run's report, which a function believes.
+func (d delivery) reports() bool { return strings.HasPrefix(d.kind, "dev.updraft.run.") }
+
 // stalled is a function that was held back before a write.
 type stalled struct {
 	reached chan struct{}
@@ -119,7 +120,7 @@ func newWorld(t *testing.T, plane *controlplane.Plane) *world {
 	w := &world{
 		t: t, plane: plane, faults: clean{}, namespace: fmt.Sprintf("abuse-%d", namespaces.Add(1)), node: node,
 		now:        time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
-		situations: map[string][]string{}, removed: map[string]bool{}, seen: map[event.Ref]*object{}, toldEver: map[string]bool{}, truth: newTruth(), outcome: succeeds,
+		situations: map[string][]situation{}, removed: map[string]bool{}, seen: map[event.Ref]*object{}, toldEver: map[string]bool{}, truth: newTruth(), outcome: succeeds,
 	}
 	config := (&call{w: w}).config(plane.Config)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
@@ -362,7 +363,7 @@ func (w *world) resume() {
 	close(s.goOn)
 	answer := <-s.done
 	w.trace("  answers %d", answer)
-	if answer >= 300 && answer != http.StatusUnprocessableEntity && s.what.kind != "" && !strings.HasPrefix(s.what.kind, "dev.updraft.run.") {
+	if answer >= 300 && answer != http.StatusUnprocessableEntity && s.what.kind != "" && !s.what.reports() {
 		w.enqueue(s.what)
 	}
 }
@@ -400,9 +401,12 @@ var plain = &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog
 	return a
 }}
 
-// sweepUp runs the sweep, and what it asks for, once.
+// sweepUp runs the sweep, again if it is cut off, and what it asks for.
 func (w *world) sweepUp() {
-	w.call(delivery{to: sweep.Name, kind: event.TypeDue, about: event.Ref{Kind: event.KindSweep, Namespace: system, Name: "sweep"}},
-		event.NewDue("abuse", "sweep", event.Ref{Kind: event.KindSweep, Namespace: system, Name: "sweep"}), "")
+	about := event.Ref{Kind: event.KindSweep, Namespace: system, Name: "sweep"}
+	for answer := http.StatusServiceUnavailable; answer >= 300; {
+		w.step()
+		answer = w.call(delivery{to: sweep.Name, kind: event.TypeDue, about: about}, event.NewDue("abuse", "sweep", about), "")
+	}
 	w.drive()
 }

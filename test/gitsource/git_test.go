@@ -194,14 +194,14 @@ func TestARepositoryThatCannotBeReadAnyMore(t *testing.T) {
 	first := r.Git("rev-parse", "HEAD")
 	server := gittest.Serve(t, r)
 	_, err := s.clients.Core.Secrets(s.namespace).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "git"}, StringData: map[string]string{"accessToken": "hush"},
+		ObjectMeta: metav1.ObjectMeta{Name: "git"}, StringData: map[string]string{"accessToken": token},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Protect("git", "hush")
-	token := pulumiv1.ResourceRef{SelectorType: pulumiv1.ResourceSelectorSecret, SecretRef: &pulumiv1.SecretSelector{Name: "git", Key: "accessToken"}}
-	s.apply("app", pulumiv1.GitSource{ProjectRepo: server.URL, Branch: "main", GitAuth: &pulumiv1.GitAuthConfig{PersonalAccessToken: &token}})
+	server.Protect("git", token)
+	reference := pulumiv1.ResourceRef{SelectorType: pulumiv1.ResourceSelectorSecret, SecretRef: &pulumiv1.SecretSelector{Name: "git", Key: "accessToken"}}
+	s.apply("app", pulumiv1.GitSource{ProjectRepo: server.URL, Branch: "main", GitAuth: &pulumiv1.GitAuthConfig{PersonalAccessToken: &reference}})
 	s.apply("old", pulumiv1.GitSource{ProjectRepo: server.URL, Branch: "main", GitAuthSecret: "git"})
 	s.ranAt("app", first, "one")
 	s.ranAt("old", first, "one")
@@ -224,7 +224,7 @@ func TestARepositoryThatCannotBeReadAnyMore(t *testing.T) {
 	})
 	s.stays("app", 1)
 
-	server.Protect("git", "hush")
+	server.Protect("git", token)
 	s.poll("app")
 	s.sees("app", first, "")
 	s.stays("app", 1)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
+	"github.com/updraft-dev/updraft/test/leak"
 )
 
 // lab is what all tests share.
@@ -65,20 +66,31 @@ func runAll(m *testing.M) (code int, err error) {
 	defer log.Close()
 	logger := slog.New(slog.NewJSONHandler(log, nil))
 	klog.SetSlogLogger(logger)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx := context.Background()
+	start, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	lab.env, err = dev.Start(ctx, dev.Options{Bin: lab.bin, Agent: agent, Dir: filepath.Join(lab.folder, "state"), Log: logger})
+	lab.env, err = dev.Start(start, dev.Options{Bin: lab.bin, Agent: agent, Dir: filepath.Join(lab.folder, "state"), Log: logger})
 	if err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, lab.env.Stop()) }()
 	code = m.Run()
+	text, err := os.ReadFile(log.Name())
+	if err != nil {
+		return code, err
+	}
 	if code != 0 {
-		text, _ := os.ReadFile(log.Name())
 		fmt.Fprintf(os.Stderr, "The end of the functions' log:\n%s\n", text[max(0, len(text)-8000):])
 	}
-	return code, nil
+	return code, errors.Join(leak.InText("a log", string(text), secretValues...), leak.InObjects(ctx, lab.env.Config, secretValues...))
 }
+
+// secretValues are in Secrets of the tests and of the sample, and may be nowhere
+// else.
+var secretValues = []string{token, "correct-horse-battery-staple"}
+
+// token is what a repository is read with.
+const token = "hush-this-is-a-token"
 
 // find finds the repository and the programs of others.
 func find() error {

@@ -40,6 +40,15 @@ func hold(s *space, changes ...func(*pulumiv1.Stack)) *held {
 	if locks := s.locks("state"); len(locks) != 1 {
 		s.Fatalf("the backend has the locks %v, want one", locks)
 	}
+	// The CLI writes the state beside the program that stands at the gate: who is
+	// killed in that write leaves half a file, which no later run can read.
+	s.eventually("the state is written", func() error {
+		resources, err := s.stateOf("state", "reads", "app")
+		if err == nil && resources == 0 {
+			err = errors.New("it has no resources")
+		}
+		return err
+	})
 	return h
 }
 

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -76,7 +77,34 @@ func runAll(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	code = m.Run()
-	return code, finalVerdict()
+	return code, errors.Join(finalVerdict(), everyReasonWasProvoked())
+}
+
+// everyReasonWasProvoked says which page of the runbook tells of a reason that
+// no condition had in the whole run, if all tests were run.
+func everyReasonWasProvoked() error {
+	for _, selects := range []string{"test.run", "test.skip"} {
+		if flag.Lookup(selects).Value.String() != "" {
+			return nil
+		}
+	}
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "runbook", "*-*.md"))
+	if err != nil || len(pages) == 0 {
+		return fmt.Errorf("the runbook has no pages: %w", err)
+	}
+	lab.mu.Lock()
+	defer lab.mu.Unlock()
+	var errs []error
+	for _, page := range pages {
+		if !slices.ContainsFunc(lab.places, func(p *place) bool { return p.watch.provoked(filepath.Base(page)) }) {
+			errs = append(errs, fmt.Errorf("no test provoked the reason of docs/runbook/%s", filepath.Base(page)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // finalVerdict gives the observers the time to see what the last test did: one of

@@ -2,27 +2,33 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/client/clientset/versioned"
 	"github.com/updraft-dev/updraft/pkg/run"
+	"github.com/updraft-dev/updraft/pkg/stack"
+	"github.com/updraft-dev/updraft/test/invariants"
+	"github.com/updraft-dev/updraft/test/leak"
 )
 
-// observer sees every version of every Stack and Update, and checks what must
-// hold at all times.
+// observer sees every version of every Stack and Update, and every Kubernetes
+// Event, and checks what must hold at all times.
 type observer struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -33,6 +39,7 @@ type observer struct {
 	updates  map[types.UID]*autov1alpha1.Update
 	lives    map[string]*life // of Updates, by namespace/name and UID
 	gone     map[types.UID]uint64
+	reasons  map[string]bool // that a condition had, by the runbook's page
 	folds    []fold
 	problems []string
 	ends     []string // streams that ended, which makes the observer blind
@@ -53,7 +60,7 @@ type fold struct {
 func newObserver() *observer {
 	return &observer{
 		seen: map[string]bool{}, stacks: map[types.UID]*pulumiv1.Stack{}, updates: map[types.UID]*autov1alpha1.Update{},
-		lives: map[string]*life{}, gone: map[types.UID]uint64{},
+		lives: map[string]*life{}, gone: map[types.UID]uint64{}, reasons: map[string]bool{},
 	}
 }
 
@@ -63,11 +70,16 @@ func (o *observer) start(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	o.cancel = cancel
 	stacks, updates := client.PulumiV1().Stacks(""), client.AutoV1alpha1().Updates("")
 	o.done.Go(func() { o.follow(ctx, "Stacks", stacks.Watch) })
 	o.done.Go(func() { o.follow(ctx, "Updates", updates.Watch) })
+	o.done.Go(func() { o.follow(ctx, "Events", core.CoreV1().Events("").Watch) })
 	return nil
 }
 
@@ -128,6 +140,10 @@ func (o *observer) see(kind watch.EventType, object runtime.Object) {
 		o.seeStack(kind, object)
 	case *autov1alpha1.Update:
 		o.seeUpdate(kind, object)
+	case *corev1.Event:
+		if err := leak.InText("it", object.Message, secretValues...); err != nil {
+			o.problem("Event", object, err.Error())
+		}
 	}
 }
 
@@ -135,13 +151,24 @@ func (o *observer) seeStack(kind watch.EventType, s *pulumiv1.Stack) {
 	if kind == watch.Deleted {
 		o.gone[s.UID] = number(s.ResourceVersion)
 	}
-	for _, problem := range stackProblems(s) {
+	for _, problem := range invariants.Stack(s) {
 		o.problem("Stack", s, problem)
+	}
+	o.seeReasons("stack", s.Status.Conditions)
+	text, _ := json.Marshal(s.Status)
+	if err := leak.InText("the status", string(text), secretValues...); err != nil {
+		o.problem("Stack", s, err.Error())
 	}
 	if last := s.Status.LastUpdate; last != nil && !sameLast(o.stacks[s.UID], last) {
 		o.folds = append(o.folds, fold{stack: s, last: *last})
 	}
 	o.stacks[s.UID] = s
+}
+
+func (o *observer) seeReasons(kind string, conditions []metav1.Condition) {
+	for _, c := range conditions {
+		o.reasons[kind+"-"+c.Reason+".md"] = true
+	}
 }
 
 func sameLast(before *pulumiv1.Stack, last *pulumiv1.StackUpdateState) bool {
@@ -155,9 +182,10 @@ func (o *observer) seeUpdate(kind watch.EventType, u *autov1alpha1.Update) {
 	}
 	before := o.lives[key].last
 	o.lives[key].last = u
-	for _, problem := range updateProblems(before, u) {
+	for _, problem := range invariants.Update(before, u) {
 		o.problem("Update", u, problem)
 	}
+	o.seeReasons("update", u.Status.Conditions)
 	if u.Settled() && o.lives[key].settledAt == 0 {
 		o.lives[key].settledAt = number(u.ResourceVersion)
 	}
@@ -207,6 +235,23 @@ func (o *observer) verdict() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// provoked says whether a condition had the reason of a page of the runbook.
+func (o *observer) provoked(page string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.reasons[page]
+}
+
+// foldProblem says why what a Stack says that ran is not what ran (invariant 2).
+func (o *observer) foldProblem(f fold) string {
+	for _, l := range o.lives {
+		if l.last.Namespace == f.stack.Namespace && l.last.Name == f.last.Name && stack.MadeFor(l.last, f.stack.UID) {
+			return invariants.Fold(&f.last, l.last)
+		}
+	}
+	return fmt.Sprintf("lastUpdate names %s, which was not made for it", f.last.Name)
 }
 
 // update is the last version of an Update, also when it is gone.

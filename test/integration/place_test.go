@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/pkg/client/clientset/versioned"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/test/leak"
 )
 
 // place is one embedded environment, as tests see it.
@@ -85,7 +87,7 @@ func (p *place) start() error {
 	}
 	p.end = sync.OnceValue(func() error {
 		p.watch.stop()
-		return p.Environment.Stop()
+		return errors.Join(leak.InObjects(context.Background(), config, samplesSecrets...), p.Environment.Stop())
 	})
 	return nil
 }

@@ -25,6 +25,7 @@ import (
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
 	"github.com/updraft-dev/updraft/pkg/record"
+	"github.com/updraft-dev/updraft/test/invariants"
 )
 
 // patience is how long a test waits for what should come in seconds: a machine
@@ -364,6 +365,9 @@ func awaitReason[R ~string](s *space, name string, reason R) *pulumiv1.Stack {
 	})
 }
 
+// current is the reason of the condition which is True.
+func current(stack *pulumiv1.Stack) string { return invariants.Reason(stack) }
+
 // message is that of the condition which is True.
 func message(stack *pulumiv1.Stack) string {
 	for _, c := range stack.Status.Conditions {
@@ -523,9 +527,17 @@ func (s *space) operations(claim, project, stack string) int {
 // resources counts what the state of a stack holds, the stack itself included.
 func (s *space) resources(claim, project, stack string) int {
 	s.Helper()
-	text, err := os.ReadFile(filepath.Join(s.backend(claim), "stacks", project, stack+".json"))
+	n, err := s.stateOf(claim, project, stack)
 	if err != nil {
 		s.Fatal(err)
+	}
+	return n
+}
+
+func (s *space) stateOf(claim, project, stack string) (resources int, err error) {
+	text, err := os.ReadFile(filepath.Join(s.backend(claim), "stacks", project, stack+".json"))
+	if err != nil {
+		return 0, err
 	}
 	var state struct {
 		Checkpoint struct {
@@ -533,9 +545,9 @@ func (s *space) resources(claim, project, stack string) int {
 		}
 	}
 	if err := json.Unmarshal(text, &state); err != nil {
-		s.Fatal(err)
+		return 0, err
 	}
-	return len(state.Checkpoint.Latest.Resources)
+	return len(state.Checkpoint.Latest.Resources), nil
 }
 
 // locks are the backend's locks of a project's stack.

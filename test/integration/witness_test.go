@@ -94,8 +94,11 @@ func containing(lines []string, text string) []string {
 	return found
 }
 
-// secretValues are in Secrets of the tests, and may be nowhere else.
-var secretValues = []string{"correct-horse-battery-staple", "only-for-friends", inlineSecret}
+// samplesSecrets are in the samples' Secrets, and may be in no other object.
+var samplesSecrets = []string{"correct-horse-battery-staple", "only-for-friends"}
+
+// secretValues may be in no event, log and status.
+var secretValues = append([]string{inlineSecret}, samplesSecrets...)
 
 // inlineSecret is what a test writes into a Stack in plain text.
 const inlineSecret = "plain-in-the-stack-and-nowhere-else"

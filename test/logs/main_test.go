@@ -13,6 +13,7 @@ import (
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
+	"github.com/updraft-dev/updraft/test/leak"
 )
 
 // environment is the embedded mode, which all tests of this package share.
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		code = 1
+		code = max(code, 1)
 	}
 	os.Exit(code)
 }
@@ -37,14 +38,16 @@ func runTests(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx := context.Background()
+	start, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	environment, err = dev.Start(ctx, dev.Options{Bin: bin(), Dir: dir})
+	environment, err = dev.Start(start, dev.Options{Bin: bin(), Dir: dir})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, environment.Stop()) }()
-	return m.Run(), nil
+	code = m.Run()
+	return code, leak.InObjects(ctx, environment.Config, "only-for-friends", "correct-horse-battery-staple")
 }
 
 // bin is the folder of the programs of others.

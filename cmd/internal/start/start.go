@@ -27,8 +27,9 @@ type Environment struct {
 	// APIServerURL is the API server for a function that runs outside of a
 	// cluster, with no credentials.
 	APIServerURL string `envconfig:"API_SERVER_URL"`
-	// BrokerURL is where events are sent.
-	BrokerURL string `envconfig:"BROKER_URL" required:"true"`
+	// BrokerURL is where events are sent. The default is that of our Broker in the
+	// class MTChannelBasedBroker.
+	BrokerURL string `envconfig:"BROKER_URL" default:"http://broker-ingress.knative-eventing.svc.cluster.local/updraft-system/updraft"`
 	// BrokerNamespace and BrokerName are the Broker that alarms ring at.
 	BrokerNamespace string `envconfig:"BROKER_NAMESPACE" default:"updraft-system"`
 	BrokerName      string `envconfig:"BROKER_NAME" default:"updraft"`

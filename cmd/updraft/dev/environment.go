@@ -168,18 +168,19 @@ func writeOut(files fs.FS, dir string) error {
 	return nil
 }
 
-// install applies namespace, ServiceAccounts, rights and the sweep's PingSource.
-// Broker, source and Triggers have no controller here: they are read.
+// install applies namespace, ServiceAccounts, rights, what admission refuses the
+// functions, and the sweep's PingSource. Broker, source and Triggers have no
+// controller here: they are read.
 func (e *Environment) install(ctx context.Context) error {
 	e.options.Progress("Installing Updraft's ServiceAccounts, rights and sweep")
-	sweep := e.folder("config/510-sweep.yaml")
+	sweep := e.folder("config/710-sweep.yaml")
 	if s := e.options.SweepSchedule; s != "" {
 		if err := replaceSchedule(sweep, s); err != nil {
 			return err
 		}
 	}
 	return e.plane.Apply(ctx, e.folder("config/100-namespace.yaml"), e.folder("config/200-accounts.yaml"),
-		e.folder("config/200-rights.yaml"), sweep)
+		e.folder("config/200-rights.yaml"), e.folder("config/210-admission.yaml"), e.folder("config/220-aggregated-roles.yaml"), sweep)
 }
 
 func (e *Environment) startPods(context.Context) error {
@@ -204,7 +205,7 @@ func (e *Environment) startSources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	source, err := apiserver.LoadSource(e.folder("config/500-source.yaml"))
+	source, err := apiserver.LoadSource(e.folder("config/700-source.yaml"))
 	if err != nil {
 		return err
 	}

@@ -5,16 +5,15 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/updraft-dev/updraft/cmd/internal/kubeconfig"
 	"github.com/updraft-dev/updraft/pkg/record"
 )
 
 type flags struct {
-	kubeconfig, context, namespace, update string
-	follow                                 bool
+	cluster kubeconfig.Flags
+	update  string
+	follow  bool
 }
 
 // Command is updraft logs.
@@ -49,9 +48,8 @@ tail that was kept, for as long as its Update is.`,
 			return r.print(ctx)
 		},
 	}
-	command.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the Stack (default: that of the kubeconfig's context)")
-	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster (default: KUBECONFIG, or ~/.kube/config)")
-	command.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig (default: its current one)")
+	f.cluster.AddTo(command.Flags())
+	command.Flags().StringVarP(&f.cluster.Namespace, "namespace", "n", "", "namespace of the Stack (default: that of the kubeconfig's context)")
 	command.Flags().StringVar(&f.update, "update", "", "Update whose log to print (default: the Stack's current, or else its last)")
 	command.Flags().BoolVarP(&f.follow, "follow", "f", false, "wait for the run to begin, and print what it says until it has ended")
 	return command
@@ -59,7 +57,7 @@ tail that was kept, for as long as its Update is.`,
 
 // reader of the cluster that kubectl would use with the same flags.
 func (f flags) reader(c *cobra.Command) (*reader, error) {
-	config, namespace, err := f.cluster()
+	config, namespace, err := f.cluster.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -71,24 +69,4 @@ func (f flags) reader(c *cobra.Command) (*reader, error) {
 		clients: clients, namespace: namespace, update: f.update, follow: f.follow,
 		out: c.OutOrStdout(), notes: c.ErrOrStderr(),
 	}, nil
-}
-
-func (f flags) cluster() (*rest.Config, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
-		CurrentContext: f.context, Context: api.Context{Namespace: f.namespace},
-	})
-	config, err := loader.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", fmt.Errorf("no cluster is named: set KUBECONFIG, or give --kubeconfig")
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("cannot read the kubeconfig: %w", err)
-	}
-	namespace, _, err := loader.Namespace()
-	if err != nil {
-		return nil, "", fmt.Errorf("cannot read the kubeconfig: %w", err)
-	}
-	return config, namespace, nil
 }

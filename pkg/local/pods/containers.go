@@ -19,6 +19,9 @@ func (s *sandbox) until(names []string, try func() error) bool {
 	for said := ""; s.soft.Err() == nil; {
 		err := try()
 		if err == nil {
+			if said != "" {
+				s.record(func(status *corev1.PodStatus) { setWaiting(status, reasonCreating, "", names) })
+			}
 			return true
 		}
 		if message := err.Error(); message != said {

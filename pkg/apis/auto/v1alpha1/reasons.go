@@ -27,6 +27,22 @@ const (
 	// ReasonWorkspaceBusy: another Update runs in the Workspace; this one is
 	// launched when that one has ended. Wait, or delete the other to cancel it.
 	ReasonWorkspaceBusy ConditionReason = "WorkspaceBusy"
+	// ReasonImagePullBackOff: an image of the run's pod cannot be pulled, so that
+	// the run does not begin; if nothing changes until the timeout, it fails as
+	// this. Correct the image or its pull secret, or wait for the registry.
+	ReasonImagePullBackOff ConditionReason = "ImagePullBackOff"
+	// ReasonUnschedulable: no node can take the run's pod, so that the run does
+	// not begin; if nothing changes until the timeout, it fails as this. Lower
+	// what the pod requests, or add or free a node.
+	ReasonUnschedulable ConditionReason = "Unschedulable"
+	// ReasonPodRefused: the run's pod is refused: by a quota, by pod security, by
+	// a webhook, or for want of its ServiceAccount; if nothing changes until the
+	// timeout, the run fails as this. Correct what the message names.
+	ReasonPodRefused ConditionReason = "PodRefused"
+	// ReasonCreateContainerError: a container of the run's pod cannot be created,
+	// as for want of a Secret or a ConfigMap; if nothing changes until the
+	// timeout, the run fails as this. Create what the message names.
+	ReasonCreateContainerError ConditionReason = "CreateContainerError"
 	// ReasonComplete: the Update succeeded.
 	ReasonComplete ConditionReason = "Complete"
 	// ReasonFailed: the Update did not succeed; the condition Failed says why.
@@ -67,6 +83,13 @@ const (
 	// ReasonAborted: the run ended before it could report, as when its pod was
 	// killed. What it did is not known; the next run finds out.
 	ReasonAborted ConditionReason = "Aborted"
+	// ReasonOutOfMemory: a container of the run used more memory than its limit
+	// and was killed. Raise resources.limits.memory through workspaceTemplate.
+	ReasonOutOfMemory ConditionReason = "OutOfMemory"
+	// ReasonEvicted: the run's pod was taken off its node: the node ran out of
+	// something, was drained, or had to make room for another pod. The message
+	// says which. It is tried again.
+	ReasonEvicted ConditionReason = "Evicted"
 	// ReasonSuperseded: it was never run, because what it stood for had changed
 	// by the time it could be. A newer Update takes its place.
 	ReasonSuperseded ConditionReason = "Superseded"

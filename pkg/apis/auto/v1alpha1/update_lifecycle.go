@@ -21,7 +21,23 @@ func (u *Update) FailedReason() ConditionReason {
 	return ConditionReason(c.Reason)
 }
 
-// MarkWaiting sets the conditions of an Update that cannot be launched yet.
+// PodWaits is the reason and the message of the condition Progressing while the
+// run was launched and its pod cannot begin; "" otherwise.
+func (u *Update) PodWaits() (reason ConditionReason, message string) {
+	c := meta.FindStatusCondition(u.Status.Conditions, UpdateProgressing)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return "", ""
+	}
+	switch reason := ConditionReason(c.Reason); reason {
+	case ReasonImagePullBackOff, ReasonUnschedulable, ReasonPodRefused, ReasonCreateContainerError:
+		return reason, c.Message
+	default:
+		return "", ""
+	}
+}
+
+// MarkWaiting sets the conditions of an Update that cannot be launched yet, or
+// whose pod cannot begin.
 func (u *Update) MarkWaiting(now metav1.Time, reason ConditionReason, message string) {
 	u.set(UpdateProgressing, metav1.ConditionFalse, reason, message, now)
 	u.set(UpdateFailed, metav1.ConditionFalse, ReasonProgressing, "", now)

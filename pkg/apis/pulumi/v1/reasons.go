@@ -70,6 +70,20 @@ const (
 	// ReconcilingProcessing: an Update is wanted or under way. Wait for it, or
 	// look at the Update that status.currentUpdate names.
 	ReconcilingProcessing ReconcilingReason = "StackProcessing"
+	// ReconcilingImagePullBackOff: an image of the run's pod cannot be pulled.
+	// Correct the image or its pull secret; the message names it.
+	ReconcilingImagePullBackOff ReconcilingReason = "ImagePullBackOff"
+	// ReconcilingUnschedulable: no node can take the run's pod. Lower what it
+	// requests, or add or free a node; the message says what is missing.
+	ReconcilingUnschedulable ReconcilingReason = "Unschedulable"
+	// ReconcilingPodRefused: the run's pod is refused, by a quota, by pod
+	// security, by a webhook, or for want of its ServiceAccount. Correct what the
+	// message names.
+	ReconcilingPodRefused ReconcilingReason = "PodRefused"
+	// ReconcilingCreateContainerError: a container of the run's pod cannot be
+	// created, as for want of a Secret or a ConfigMap. Create what the message
+	// names.
+	ReconcilingCreateContainerError ReconcilingReason = "CreateContainerError"
 	// ReconcilingRetry: the last Update failed and is tried again after a
 	// backoff. status.lastUpdate.message says why it failed.
 	ReconcilingRetry ReconcilingReason = "RetryingAfterFailure"

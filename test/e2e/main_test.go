@@ -1,0 +1,63 @@
+//go:build e2e
+
+// Package e2e tests Updraft on a real cluster, installed as its users install it:
+// real Knative, real pods, every function scaled to zero before it is needed. It
+// works on any cluster that KUBECONFIG names, and needs nothing but the right to
+// make namespaces. What it makes is in namespaces of its own, in which Pod
+// Security admits only what is restricted.
+//
+// The tests run one after another: what a test waits for is also that nothing of
+// ours runs any more when it has ended.
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/updraft-dev/updraft/pkg/record"
+)
+
+// systemNamespace is where Updraft is installed.
+const systemNamespace = "updraft-system"
+
+// cluster is what all tests share.
+var cluster struct {
+	root    string
+	config  *rest.Config
+	clients *record.Clients
+	dynamic dynamic.Interface
+}
+
+func TestMain(m *testing.M) {
+	if err := connect(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func connect() (err error) {
+	if cluster.root, err = filepath.Abs(filepath.Join("..", "..")); err != nil {
+		return err
+	}
+	if os.Getenv("KUBECONFIG") == "" {
+		return fmt.Errorf("KUBECONFIG is not set: run make e2e, or name a cluster on which Updraft is installed")
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if cluster.config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {
+		return fmt.Errorf("cannot read the kubeconfig: %w", err)
+	}
+	cluster.config.QPS, cluster.config.Burst = 50, 100
+	cluster.config.WarningHandler = rest.NoWarnings{}
+	if cluster.clients, err = record.NewClients(cluster.config); err != nil {
+		return err
+	}
+	cluster.dynamic, err = dynamic.NewForConfig(cluster.config)
+	return err
+}

@@ -1,0 +1,189 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+)
+
+func TestTheSampleHelloFromZeroToZero(t *testing.T) {
+	s := newSpace(t)
+	s.awaitZero()
+	s.kubectl("apply", "-f", filepath.Join(cluster.root, "samples", "hello"))
+	first := s.awaitReady("hello")
+	if got := string(first.Status.Outputs["message"].Raw); got != `"Hello, world!"` {
+		t.Errorf("the output is %s", got)
+	}
+	if got := string(first.Status.Outputs["greeting"].Raw); got != `"[secret]"` {
+		t.Errorf("the secret output is %s", got)
+	}
+	secret := s.kubectl("get", "secret", first.Status.LastUpdate.Name+"-stack-outputs", "-o", "jsonpath={.data.greeting}")
+	if secret == "" {
+		t.Error("the outputs Secret lacks the secret output")
+	}
+	s.kubectl("patch", "stack", "hello", "--type", "merge", "-p", `{"spec":{"config":{"name":"moon"}}}`)
+	second := s.awaitReady("hello")
+	if got := string(second.Status.Outputs["message"].Raw); got != `"Hello, moon!"` {
+		t.Errorf("the output is %s", got)
+	}
+	s.awaitZero()
+	s.kubectl("delete", "stack", "hello", "--wait=false")
+	s.awaitGone("hello")
+	s.awaitZero()
+	for _, kind := range []string{"workspaces", "updates", "jobs", "pods", "pingsources"} {
+		if left := s.kubectl("get", kind, "-o", "name"); left != "" {
+			t.Errorf("%s are left: %s", kind, left)
+		}
+	}
+}
+
+func TestAProgramThatFailsIsTriedAgainByItself(t *testing.T) {
+	s := newSpace(t)
+	s.apply(`
+apiVersion: pulumi.com/v1
+kind: Program
+metadata: {name: greets}
+program:
+  variables: {text: {"fn::readFile": ./missing.txt}}
+  outputs: {message: "${text}"}
+`)
+	s.apply(s.stackOf("app", ""))
+	s.awaitReason(patience, "app", string(pulumiv1.ReconcilingRetry), "missing.txt")
+	s.await(patience, "app", "is tried again", func(stack *pulumiv1.Stack) bool {
+		return stack.Status.LastUpdate != nil && stack.Status.LastUpdate.Failures > 0
+	})
+	s.program()
+	s.awaitReady("app")
+}
+
+// TestAStackThatIsAppliedWhileTheSourceIsDown loses the event for good: only the
+// sweep, which the source's own restart brings, finds the Stack.
+func TestAStackThatIsAppliedWhileTheSourceIsDown(t *testing.T) {
+	s := newSpace(t)
+	s.program()
+	s.awaitZero()
+	selector := metav1.ListOptions{LabelSelector: "eventing.knative.dev/sourceName=updraft"}
+	old, err := cluster.clients.Core.Pods(systemNamespace).List(t.Context(), selector)
+	if err != nil || len(old.Items) == 0 {
+		t.Fatalf("the source has no pods: %v", err)
+	}
+	now := int64(0)
+	for _, p := range old.Items {
+		if err := cluster.clients.Core.Pods(systemNamespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.apply(s.stackOf("app", ""))
+	s.awaitReady("app")
+}
+
+func TestNamespacesComeAndGoInMidRun(t *testing.T) {
+	s := newSpace(t)
+	s.program()
+	for i, name := range []string{"one", "two", "three"} {
+		s.apply(s.stackOf(name, ""))
+		other := newSpace(t)
+		if i > 0 {
+			other.program()
+			other.apply(other.stackOf("short", ""))
+		}
+		if err := cluster.clients.Core.Namespaces().Delete(t.Context(), other.namespace, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		s.awaitReady(name)
+	}
+}
+
+func TestCancelByAnnotationStopsARun(t *testing.T) {
+	s := newSpace(t)
+	s.apply(`
+apiVersion: pulumi.com/v1
+kind: Program
+metadata: {name: greets}
+program:
+  variables: {text: {"fn::readFile": /share/state/never}}
+  outputs: {message: "${text}"}
+`)
+	// A fifo that nobody writes to holds the run.
+	s.apply(s.stackOf("app", `
+workspaceTemplate:
+  spec:
+    podTemplate:
+      spec:
+        initContainers:
+        - name: hold
+          image: `+s.runImage()+`
+          command: [/bin/mkfifo, /share/state/never]
+          securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+          volumeMounts: [{name: state, mountPath: /share/state}]
+        containers: [{name: pulumi, volumeMounts: [{name: state, mountPath: /share/state}]}]
+        volumes: [{name: state, emptyDir: {}}]
+`))
+	running := s.await(patience, "app", "runs", func(stack *pulumiv1.Stack) bool { return stack.Status.CurrentUpdate != nil })
+	update := running.Status.CurrentUpdate.Name
+	s.within(patience, "the run goes on", func() error {
+		u, err := cluster.clients.Pulumi.AutoV1alpha1().Updates(s.namespace).Get(t.Context(), update, metav1.GetOptions{})
+		if err == nil && (u.Status.Run == nil || u.Status.Run.Holder == nil) {
+			err = errNotYet
+		}
+		return err
+	})
+	s.kubectl("annotate", "stack", "app", pulumiv1.AnnotationCancel+"="+update)
+	s.awaitReason(patience, "app", string(pulumiv1.StalledUpdateCanceled), "")
+}
+
+func TestFiftyStacksLeaveNothingRunning(t *testing.T) {
+	if testing.Short() {
+		t.Skip("50 runs: make e2e-long")
+	}
+	s := newSpace(t)
+	s.program()
+	const many = 50
+	for i := range many {
+		s.apply(s.stackOf(nameOf(i), ""))
+	}
+	s.within(30*time.Minute, "all are Ready", func() error {
+		list, err := cluster.clients.Pulumi.PulumiV1().Stacks(s.namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for i := range list.Items {
+			if meta.IsStatusConditionTrue(list.Items[i].Status.Conditions, pulumiv1.ReadyCondition) {
+				ready++
+			}
+		}
+		if ready < many {
+			return errNotYet
+		}
+		return nil
+	})
+	s.awaitZero()
+}
+
+func TestTwentyAppliesFromZeroInARow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("20 waits for zero: make e2e-long")
+	}
+	s := newSpace(t)
+	s.program()
+	for i := range 20 {
+		s.awaitZero()
+		s.apply(s.stackOf(nameOf(i), ""))
+		began := time.Now()
+		s.awaitReady(nameOf(i))
+		t.Logf("apply %d from zero: Ready after %s", i+1, time.Since(began).Round(100*time.Millisecond))
+	}
+}
+
+func nameOf(i int) string { return "app-" + strings.Repeat("x", i/26) + string(rune('a'+i%26)) }
