@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -172,9 +173,7 @@ func sameWorkspace(a, b *autov1alpha1.Workspace) bool {
 func merged(a, b map[string]string) map[string]string {
 	m := map[string]string{}
 	for _, from := range []map[string]string{a, b} {
-		for k, v := range from {
-			m[k] = v
-		}
+		maps.Copy(m, from)
 	}
 	return m
 }

@@ -150,7 +150,8 @@ func (f *Function) world(ctx context.Context, u *autov1alpha1.Update) (run.Settl
 		return w, fmt.Errorf("cannot get Pod %s: %w", u.Status.Run.PodName, err)
 	}
 	if w.Pod == nil || w.Pod.UID != u.Status.Run.PodUID {
-		return w, f.node(ctx, &w)
+		err = f.node(ctx, &w)
+		return w, err // in two steps: Go may read w before it calls node
 	}
 	return w, nil
 }
@@ -200,6 +201,7 @@ func (f *Function) end(ctx context.Context, w run.SettleWorld, v run.SettleVerdi
 	u := w.Update.DeepCopy()
 	now := metav1.NewTime(f.Now())
 	switch v.Action {
+	case run.SettleNothing:
 	case run.SettleAbsent:
 		if u.Status.Run.AbsentSince == nil {
 			u.Status.Run.AbsentSince = &now

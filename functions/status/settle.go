@@ -67,13 +67,12 @@ func put(u *autov1alpha1.Update, f event.Finished, now metav1.Time) {
 	switch result.State {
 	case autov1alpha1.ResultSucceeded:
 		u.MarkSucceeded(now)
-		return
 	case autov1alpha1.ResultCanceled:
 		u.MarkFailed(now, autov1alpha1.ReasonCanceled, f.Message)
-		return
+	default: // failed, or what only a forger says
+		result.State = autov1alpha1.ResultFailed
+		u.MarkFailed(now, autov1alpha1.ConditionReason(f.Reason), f.Message)
 	}
-	result.State = autov1alpha1.ResultFailed
-	u.MarkFailed(now, autov1alpha1.ConditionReason(f.Reason), f.Message)
 }
 
 func maskedOutputs(outputs map[string]event.Output) map[string]apiextensionsv1.JSON {

@@ -47,7 +47,7 @@ func (f *Function) launch(ctx context.Context, w *run.LaunchWorld, now metav1.Ti
 func (f *Function) create(ctx context.Context, w *run.LaunchWorld) (invalid string, err error) {
 	job, err := run.Job(w.Update, w.Workspace, f.Settings)
 	if err != nil {
-		return "Workspace " + w.Workspace.Name + ": " + err.Error(), nil
+		return "Workspace " + w.Workspace.Name + ": " + err.Error(), nil //nolint:nilerr // it is said to the user, and a repeat would meet it again
 	}
 	ended, err := f.ended(ctx, w)
 	if err != nil {
@@ -55,7 +55,7 @@ func (f *Function) create(ctx context.Context, w *run.LaunchWorld) (invalid stri
 	}
 	told, err := run.SpecConfigMap(w.Update, w.Workspace, w.Program, ended)
 	if err != nil {
-		return err.Error(), nil
+		return err.Error(), nil //nolint:nilerr // it is said to the user, and a repeat would meet it again
 	}
 	_, err = f.Clients.Core.ConfigMaps(told.Namespace).Create(ctx, told, metav1.CreateOptions{FieldManager: Name})
 	if refused := record.Refused(err); refused != "" {

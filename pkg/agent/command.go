@@ -133,13 +133,6 @@ func (c *command) Stop() {
 	}
 }
 
-// isStopped says whether a stop was asked for.
-func (c *command) isStopped() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stopped
-}
-
 // try takes a step that may run the CLI. The answer is the last process that it
 // ran.
 func (c *command) try(step func() error) (ended, error) {

@@ -23,8 +23,7 @@ func faultf(reason autov1alpha1.ConditionReason, format string, args ...any) *fa
 // faultOf gives the fault that an error is or wraps; any other error is one
 // that nobody told apart.
 func faultOf(err error) *fault {
-	var f *fault
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*fault](err); ok {
 		return f
 	}
 	return &fault{reason: autov1alpha1.ReasonUnknown, message: err.Error()}

@@ -15,7 +15,7 @@ const cutNote = " ... (cut: the run's log has the rest)"
 
 var (
 	// ansiCode is what a terminal would turn into colour.
-	ansiCode = regexp.MustCompile("\x1b\\[[0-9;?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
+	ansiCode = regexp.MustCompile("\x1b\\[[0-9;?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)") //nolint:gocritic // from space to slash: ECMA-48 has it so
 	// colourMark is what the CLI would have turned into an ANSI code.
 	colourMark = regexp.MustCompile(`<\{%[^%]*%\}>`)
 	// verdict is an error that only says that there were errors.
@@ -109,7 +109,7 @@ func joinErrors(errors []string) string {
 // tidy takes the empty lines out of a text, and what ends a line unseen.
 func tidy(text string) string {
 	var lines []string
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimRight(line, " \t"); line != "" {
 			lines = append(lines, line)
 		}

@@ -106,6 +106,7 @@ func (w *workspace) after(ctx context.Context, outputs auto.OutputMap, earlier e
 		if err != nil {
 			return nil, w.faultAfter("The resources were destroyed, but the stack cannot be removed", last, err)
 		}
+	case autov1alpha1.PreviewType: // leaves nothing behind
 	}
 	return nil, nil
 }

@@ -116,8 +116,7 @@ func (p places) file(path string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no file %s in the container", path)
 	}
-	var why *os.PathError
-	if errors.As(err, &why) {
+	if why, ok := errors.AsType[*os.PathError](err); ok {
 		err = why.Err
 	}
 	if err != nil {

@@ -99,8 +99,7 @@ func projectFolder(c Config, source run.Source) (string, error) {
 
 // reasonOf takes the path off an error of the file system.
 func reasonOf(err error) error {
-	var why *fs.PathError
-	if errors.As(err, &why) {
+	if why, ok := errors.AsType[*fs.PathError](err); ok {
 		return why.Err
 	}
 	return err

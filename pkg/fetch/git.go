@@ -121,13 +121,13 @@ func checkProject(folder, dir, commit string) error {
 
 // within says whether a path, its links followed, is in a folder.
 func within(folder, path string) (bool, error) {
-	real, err := filepath.EvalSymlinks(folder)
+	root, err := filepath.EvalSymlinks(folder)
 	if err != nil {
 		return false, err
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return false, err
 	}
-	rest, err := filepath.Rel(real, path)
+	rest, err := filepath.Rel(root, path)
 	return err == nil && filepath.IsLocal(rest), err
 }

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"slices"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,12 +49,7 @@ func Only(object metav1.Object) metav1.DeleteOptions {
 
 // HasFinalizer says whether our finalizer is on the object.
 func HasFinalizer(object metav1.Object) bool {
-	for _, f := range object.GetFinalizers() {
-		if f == pulumiv1.Finalizer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(object.GetFinalizers(), pulumiv1.Finalizer)
 }
 
 // AddFinalizer puts our finalizer onto the object.

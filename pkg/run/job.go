@@ -265,7 +265,7 @@ func arrange(pod *corev1.PodTemplateSpec, update *autov1alpha1.Update) {
 		c.RestartPolicy = &always
 		others = append(others, c)
 	}
-	pod.Spec.InitContainers = append(first, others...)
+	pod.Spec.InitContainers = slices.Concat(first, others)
 	pod.Spec.Containers = kept
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -209,12 +210,7 @@ func lock(w LaunchWorld) LaunchVerdict {
 }
 
 func hasFinalizer(object metav1.Object) bool {
-	for _, f := range object.GetFinalizers() {
-		if f == pulumiv1.Finalizer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(object.GetFinalizers(), pulumiv1.Finalizer)
 }
 
 // Ended says whether nothing of the Update's run goes on or can begin: it was

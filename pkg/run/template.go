@@ -15,8 +15,8 @@ import (
 
 // PodTemplate is a Workspace's podTemplate as it is understood.
 type PodTemplate struct {
-	Metadata EmbeddedMetadata `json:"metadata,omitempty"`
-	Spec     corev1.PodSpec   `json:"spec,omitempty"`
+	Metadata EmbeddedMetadata `json:"metadata"`
+	Spec     corev1.PodSpec   `json:"spec"`
 }
 
 // EmbeddedMetadata is the part of a pod's metadata that a template may set.
@@ -29,9 +29,9 @@ type EmbeddedMetadata struct {
 // merge knows how to merge its lists.
 type typedWorkspace struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              typedWorkspaceSpec           `json:"spec,omitempty"`
-	Status            autov1alpha1.WorkspaceStatus `json:"status,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              typedWorkspaceSpec           `json:"spec"`
+	Status            autov1alpha1.WorkspaceStatus `json:"status"`
 }
 
 type typedWorkspaceSpec struct {
@@ -50,13 +50,15 @@ func MergeWorkspace(ws *autov1alpha1.Workspace, template *runtime.RawExtension) 
 // patch. It fails for a template that has not the form of an Update.
 func MergeUpdate(update *autov1alpha1.Update, template *runtime.RawExtension) (*autov1alpha1.Update, error) {
 	merged := &autov1alpha1.Update{}
-	return merged, merge(update, template, &autov1alpha1.Update{}, merged)
+	err := merge(update, template, &autov1alpha1.Update{}, merged)
+	return merged, err
 }
 
 // mergePod merges a Workspace's pod template over a pod.
 func mergePod(pod corev1.PodTemplateSpec, template *runtime.RawExtension) (corev1.PodTemplateSpec, error) {
 	merged := corev1.PodTemplateSpec{}
-	return merged, merge(&pod, template, &corev1.PodTemplateSpec{}, &merged)
+	err := merge(&pod, template, &corev1.PodTemplateSpec{}, &merged)
+	return merged, err // in two steps: Go may read merged before it calls merge
 }
 
 // merge merges a template over base, as the type of typed, into out.

@@ -514,7 +514,7 @@ func TestAStackThatResyncs(t *testing.T) {
 			why:   "a user may write a large number for never",
 			world: inWorld(aStack(ran(ago(time.Hour)), resyncs(1<<62))),
 			want: outcome{Action: Nothing, State: ready, Message: upToDate,
-				Alarm: time.Duration(1<<63-1)/time.Second*time.Second - time.Hour},
+				Alarm: time.Duration(1<<63-1).Truncate(time.Second) - time.Hour},
 		},
 		"The period alone does nothing": {
 			why:   "it is also the poll of a git branch",

@@ -273,6 +273,7 @@ func environment(stack *pulumiv1.Stack) []corev1.EnvVar {
 			env = append(env, corev1.EnvVar{Name: key, Value: ref.LiteralRef.Value})
 		case pulumiv1.ResourceSelectorSecret:
 			env = append(env, corev1.EnvVar{Name: key, ValueFrom: secretKey(ref.SecretRef.Name, ref.SecretRef.Key)})
+		case pulumiv1.ResourceSelectorEnv, pulumiv1.ResourceSelectorFS: // Validate refuses them
 		}
 	}
 	return env
@@ -310,7 +311,7 @@ func configuration(stack *pulumiv1.Stack, inline *corev1.Secret, m *mounts) []au
 		items[key] = autov1alpha1.ConfigItem{Key: key, Secret: &yes, ValueFrom: &autov1alpha1.ConfigValueFrom{Path: m.secret(inline.Name, fileOf(key))}}
 	}
 	for key, ref := range stack.Spec.SecretRefs {
-		path := ""
+		var path string
 		if ref.SelectorType == pulumiv1.ResourceSelectorLiteral {
 			path = m.secret(inline.Name, fileOf(key))
 		} else {

@@ -3,6 +3,7 @@ package stack
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,12 +120,7 @@ func Sourceless(stack *pulumiv1.Stack) bool {
 }
 
 func hasFinalizer(object metav1.Object) bool {
-	for _, f := range object.GetFinalizers() {
-		if f == pulumiv1.Finalizer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(object.GetFinalizers(), pulumiv1.Finalizer)
 }
 
 func request(stack *pulumiv1.Stack) string {

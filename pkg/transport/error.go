@@ -27,8 +27,7 @@ func Status(err error) int {
 	if err == nil {
 		return http.StatusNoContent
 	}
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.status
 	}
 	return http.StatusServiceUnavailable

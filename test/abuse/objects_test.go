@@ -83,14 +83,13 @@ func (w *world) wrote(who string, t target, request, answer []byte) {
 func (w *world) observe(who string, ref event.Ref, o *object) {
 	w.mu.Lock()
 	old := w.seen[ref]
-	switch {
-	case o == nil:
+	if o == nil {
 		delete(w.seen, ref)
-	default:
+	} else {
 		w.seen[ref] = o
 	}
 	w.mu.Unlock()
-	kind := ""
+	var kind string
 	switch {
 	case old == nil && o == nil:
 		return
@@ -201,10 +200,8 @@ func uncollected(all []object) string {
 	}
 	for i := range all {
 		o := &all[i]
-		for _, f := range o.GetFinalizers() {
-			if f == metav1.FinalizerDeleteDependents {
-				return o.GetKind() + " " + o.GetName()
-			}
+		if slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+			return o.GetKind() + " " + o.GetName()
 		}
 		if o.GetDeletionTimestamp() != nil {
 			if seconds := o.GetDeletionGracePeriodSeconds(); o.GetKind() == event.KindPod && seconds != nil && *seconds == 0 {

@@ -63,7 +63,7 @@ func binaries(ctx context.Context, e *dev.Environment, dir string) ([]row, error
 
 // firstAnswer starts the program and asks until it answers.
 func firstAnswer(ctx context.Context, e *dev.Environment, program string) (time.Duration, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
@@ -81,9 +81,14 @@ func firstAnswer(ctx context.Context, e *dev.Environment, program string) (time.
 		return 0, err
 	}
 	defer func() { _ = c.Process.Kill(); _ = c.Wait() }() // it has answered, or never will
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	for time.Since(began) < patience {
-		response, err := http.Get(url) //nolint:noctx // bounded by the loop
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d", port), http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	for ctx.Err() == nil {
+		response, err := http.DefaultClient.Do(request)
 		if err == nil {
 			return time.Since(began), response.Body.Close()
 		}

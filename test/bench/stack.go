@@ -52,7 +52,7 @@ func applyToReady(ctx context.Context, e *dev.Environment, bin string) ([]row, e
 	}
 	var ready, bare []time.Duration
 	for i := range tries {
-		d, err := oneStack(ctx, client, fmt.Sprintf("bench-%d", i), e)
+		d, err := oneStack(ctx, client, fmt.Sprintf("bench-%d", i))
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func applyToReady(ctx context.Context, e *dev.Environment, bin string) ([]row, e
 	}, nil
 }
 
-func oneStack(ctx context.Context, client versioned.Interface, name string, e *dev.Environment) (time.Duration, error) {
+func oneStack(ctx context.Context, client versioned.Interface, name string) (time.Duration, error) {
 	state, err := os.MkdirTemp("", "updraft-bench-state-")
 	if err != nil {
 		return 0, err

@@ -2,8 +2,8 @@ package integration
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -93,7 +93,7 @@ func TestReportsCountOnlyFromThePodThatTookTheRun(t *testing.T) {
 		"The pod, with an output that is no JSON": {event.TypeRunFinished, h.token(h.pod(), run.TokenAudience), json.RawMessage(`{"uid": "` + uid + `", "state": "succeeded", "outputs": 3}`), []int{400}},
 	} {
 		got := h.report(c.kind, c.token, c.data)
-		if !contains(c.want, got) {
+		if !slices.Contains(c.want, got) {
 			t.Errorf("%s is answered %d, want %v", name, got, c.want)
 		}
 	}
@@ -115,15 +115,6 @@ func (h *held) statusText() string {
 		h.Fatal(err)
 	}
 	return string(text)
-}
-
-func contains(all []int, one int) bool {
-	for _, n := range all {
-		if n == one {
-			return true
-		}
-	}
-	return false
 }
 
 func TestASettledUpdateTakesARepeatAndNoOtherOutcome(t *testing.T) {
@@ -165,7 +156,7 @@ func TestASettledUpdateTakesARepeatAndNoOtherOutcome(t *testing.T) {
 	if after := h.statusText(); after == "" || h.awaitReady("app").Status.LastUpdate.Name != h.update {
 		t.Error("what was told is lost")
 	}
-	if got := fmt.Sprintf("%s", h.get("app").Status.Outputs["message"].Raw); got != `"told"` {
+	if got := string(h.get("app").Status.Outputs["message"].Raw); got != `"told"` {
 		t.Errorf("the output is %s", got)
 	}
 }

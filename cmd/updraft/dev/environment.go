@@ -236,14 +236,12 @@ func (e *Environment) goRun(name string, part func(context.Context) error) {
 		e.servers.ctx, e.cancel = context.WithCancel(context.Background())
 	}
 	ctx := e.servers.ctx
-	e.running.Add(1)
-	go func() {
-		defer e.running.Done()
+	e.running.Go(func() {
 		if err := part(ctx); err != nil && ctx.Err() == nil {
 			e.options.Log.Error("A part of the embedded mode ended", "part", name, "error", err.Error())
 			e.options.Notice(fmt.Sprintf("%s ended: %v", name, err))
 		}
-	}()
+	})
 }
 
 // end stops in the order in which nothing is waited for in vain: sources, then

@@ -53,18 +53,18 @@ func (e *Environment) assemble() map[string]func(start.Parts) transport.Handle {
 }
 
 // startFunctions serves the Broker and each function on an address of its own.
-func (e *Environment) startFunctions(context.Context) error {
+func (e *Environment) startFunctions(ctx context.Context) error {
 	e.options.Progress("Starting the functions")
 	functions := e.assemble()
 	listeners := map[string]net.Listener{}
 	for name := range functions {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return fmt.Errorf("cannot listen for %s: %w", name, err)
 		}
 		listeners[name], e.Functions[name] = listener, "http://"+listener.Addr().String()
 	}
-	if err := e.startBroker(); err != nil {
+	if err := e.startBroker(ctx); err != nil {
 		return err
 	}
 	for name, assemble := range functions {
@@ -80,7 +80,7 @@ func (e *Environment) startFunctions(context.Context) error {
 	return nil
 }
 
-func (e *Environment) startBroker() error {
+func (e *Environment) startBroker(ctx context.Context) error {
 	triggers, err := broker.LoadTriggers(e.folder("config/600-triggers.yaml"))
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (e *Environment) startBroker() error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("cannot listen for the Broker: %w", err)
 	}

@@ -64,7 +64,7 @@ func read(document []byte, trigger *eventingv1.Trigger) error {
 	ctx := feature.ToContext(context.Background(), defaults)
 	trigger.SetDefaults(ctx)
 	if err := trigger.Validate(apis.WithinCreate(ctx)); err != nil {
-		return fmt.Errorf("Trigger %s is invalid: %w", trigger.Name, err)
+		return fmt.Errorf("cannot use Trigger %s: %w", trigger.Name, err)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (s *subscription) address(to duckv1.Destination) (duckv1.Addressable, error
 			ref.Namespace = s.namespace
 		}
 		if s.resolve == nil {
-			return duckv1.Addressable{}, fmt.Errorf("Trigger %s refers to %s %s, and nobody resolves references", s.name, ref.Kind, ref.Name)
+			return duckv1.Addressable{}, fmt.Errorf("cannot resolve %s %s of Trigger %s: nobody resolves references", ref.Kind, ref.Name, s.name)
 		}
 		base, err := s.resolve(ref)
 		if err != nil {

@@ -30,7 +30,7 @@ func doomedParent(at, script string) int {
 		return 1
 	}
 	fmt.Println("started")
-	syscall.Pause()
+	_ = syscall.Pause() // a signal ends it, and the process
 	return 0
 }
 

@@ -1,7 +1,9 @@
 package pods
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,8 +84,10 @@ func (m *mounts) mount(each mount) error {
 
 // putAside keeps what is in the place of a mount, as a mount would hide it.
 func (m *mounts) putAside(place string) (string, error) {
-	if _, err := os.Lstat(place); err != nil {
+	if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
+	} else if err != nil {
+		return "", err
 	}
 	m.count++
 	hidden := m.folder.hidden(m.count)

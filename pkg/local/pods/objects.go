@@ -11,7 +11,7 @@ import (
 // namespaced reads the objects of one namespace, and each at most once, so that
 // one container does not get two states of a Secret.
 type namespaced struct {
-	ctx        context.Context
+	ctx        context.Context //nolint:containedctx // the life of the pod, which all its reads share
 	client     corev1client.CoreV1Interface
 	namespace  string
 	secrets    map[string]*corev1.Secret

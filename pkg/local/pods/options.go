@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -89,9 +90,7 @@ func New(options Options) (*Runner, error) {
 // makeAbsolute is needed since every process has a working directory of its own.
 func (o *Options) makeAbsolute() error {
 	commands := make(map[string]string, len(o.Commands))
-	for image, program := range o.Commands {
-		commands[image] = program
-	}
+	maps.Copy(commands, o.Commands)
 	o.Commands = commands
 	for image, program := range commands {
 		absolute, err := filepath.Abs(program)

@@ -62,7 +62,8 @@ func planFor(pod *corev1.Pod, commands map[string]string, at folder) (*plan, err
 		p.main = append(p.main, mounts...)
 	}
 	p.main = inOrder(p.main)
-	return p, p.check(pod)
+	err := p.check(pod)
+	return p, err
 }
 
 func (p *plan) add(pod *corev1.Pod, container *corev1.Container, commands map[string]string, at folder) ([]mount, error) {

@@ -33,7 +33,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer r.alive.Wait()
 	defer stop()
 
-	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
 		return fmt.Errorf("cannot listen for log requests: %w", err)
 	}

@@ -28,11 +28,11 @@ type sandbox struct {
 
 	// alive ends when the object is gone or the Runner ends: from then on there
 	// is nobody to tell anything.
-	alive  context.Context
+	alive  context.Context //nolint:containedctx // the life of the pod
 	vanish context.CancelCauseFunc
 	// soft ends when the processes have to be asked to end, hard when they have
 	// to be killed. Both are set by awaitEnd.
-	soft, hard context.Context
+	soft, hard context.Context //nolint:containedctx // the stages of its end
 	ask, kill  context.CancelFunc
 	// idle is closed when no process of the pod is left, nor will be.
 	idle chan struct{}

@@ -150,12 +150,12 @@ func TestSeekLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer log.Close()
 		if err := seekLines(log, c.n); err != nil {
 			t.Fatal(err)
 		}
 		rest := make([]byte, len(c.text)+1)
 		n, _ := log.Read(rest)
+		log.Close()
 		if got := string(rest[:n]); got != c.want {
 			t.Errorf("case %d: %d bytes, want %d", i, len(got), len(c.want))
 		}

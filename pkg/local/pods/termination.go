@@ -3,6 +3,7 @@ package pods
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,8 +77,8 @@ func lastLines(text string, n int) string {
 // lastLinesAt is where the last n lines begin. A newline at the very end ends
 // the last line, and begins none.
 func lastLinesAt(text []byte, n int) int {
-	for i := len(text) - 1; i >= 0; i-- {
-		if text[i] != '\n' || i == len(text)-1 {
+	for i, c := range slices.Backward(text) {
+		if c != '\n' || i == len(text)-1 {
 			continue
 		}
 		if n--; n <= 0 {

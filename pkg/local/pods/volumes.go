@@ -3,6 +3,7 @@ package pods
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,9 +120,7 @@ func (v *volume) addConfigMap(name string, optional *bool, items []corev1.KeyToP
 	for key, value := range configMap.Data {
 		data[key] = []byte(value)
 	}
-	for key, value := range configMap.BinaryData {
-		data[key] = value
-	}
+	maps.Copy(data, configMap.BinaryData)
 	return v.addItems(data, items, isTrue(optional), mode, "config")
 }
 
