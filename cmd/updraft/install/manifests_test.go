@@ -404,3 +404,29 @@ func kustomized(t *testing.T) []*unstructured.Unstructured {
 	}
 	return objects
 }
+
+// The administrator reads the table and not the manifest.
+func TestTheTableOfRightsNamesWhatEachAccountHas(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root(), "docs", "install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, "|"); len(cells) == 5 {
+			rows[strings.Trim(cells[1], " `")] = cells[2] + cells[3]
+		}
+	}
+	each(t, func(role *rbacv1.ClusterRole) {
+		if role.Name == "updraft-view" || role.Name == "updraft-edit" {
+			return // of users
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				if word := strings.TrimPrefix(resource, "pods/"); !strings.Contains(rows[role.Name], word) {
+					t.Errorf("docs/install.md does not say that %s may %v %s", role.Name, rule.Verbs, resource)
+				}
+			}
+		}
+	})
+}
