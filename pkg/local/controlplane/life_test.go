@@ -242,3 +242,24 @@ func running(pids []int) error {
 	}
 	return errors.Join(errs...)
 }
+
+func TestAServerWhosePortWasTakenIsStartedAgain(t *testing.T) {
+	bin := t.TempDir()
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --help ] || [ -e \"$0.tried\" ] && exec %q \"$@\"\n: > \"$0.tried\"\necho bind: address already in use\nexit 1\n",
+			filepath.Join(planetest.Bin(t), name))
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(planetest.Bin(t), "kube-controller-manager"), filepath.Join(bin, "kube-controller-manager")); err != nil {
+		t.Fatal(err)
+	}
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{Bin: bin, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Stop(); err != nil {
+		t.Error(err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -25,8 +26,26 @@ const (
 // silence keeps controller-runtime, of which envtest is a part, from complaining on stderr that nobody gave it a logger.
 var silence = sync.OnceFunc(func() { runtimelog.SetLogger(logr.Discard()) })
 
+// attempts is how often a server is started whose port was taken.
+const attempts = 3
+
+// onFreePorts starts a server, and anew if somebody else had its port: envtest finds a free one by listening on it, and lets it go
+// before the server is there.
+func onFreePorts(start func() error) (err error) {
+	for range attempts {
+		if err = start(); err == nil || !strings.Contains(err.Error(), "address already in use") {
+			return err
+		}
+	}
+	return err
+}
+
 func (p *Plane) startEtcd(context.Context) error {
 	silence()
+	return onFreePorts(p.tryEtcd)
+}
+
+func (p *Plane) tryEtcd() error {
 	path, err := p.launch(etcdName)
 	if err != nil {
 		return err
@@ -47,6 +66,13 @@ func (p *Plane) startEtcd(context.Context) error {
 }
 
 func (p *Plane) startAPIServer(context.Context) error {
+	if err := onFreePorts(p.tryAPIServer); err != nil {
+		return err
+	}
+	return p.addAdministrator()
+}
+
+func (p *Plane) tryAPIServer() error {
 	path, err := p.launch(apiServerName)
 	if err != nil {
 		return err
@@ -56,6 +82,7 @@ func (p *Plane) startAPIServer(context.Context) error {
 		return err
 	}
 	defer log.Close()
+	p.servers.APIServer = nil // of an earlier attempt
 	server := p.servers.GetAPIServer()
 	server.Path, server.Out, server.Err = path, log, log
 	server.EtcdURL, server.CertDir = p.servers.Etcd.URL, filepath.Join(p.folder.run(), "certificates")
@@ -69,13 +96,13 @@ func (p *Plane) startAPIServer(context.Context) error {
 		Set("endpoint-reconciler-type", "none").
 		// For logs: a node's kubelet is where its InternalIP says, and is trusted as on a cluster that has set no CA for kubelets.
 		Set("kubelet-preferred-address-types", "InternalIP")
-	if err := os.Mkdir(server.CertDir, 0o700); err != nil {
+	if err := errors.Join(os.RemoveAll(server.CertDir), os.Mkdir(server.CertDir, 0o700)); err != nil {
 		return fmt.Errorf("cannot make the folder for keys: %w", err)
 	}
 	if err := p.thread.do(server.Start); err != nil {
 		return p.folder.explain(apiServerName, err)
 	}
-	return p.addAdministrator()
+	return nil
 }
 
 // addAdministrator makes the client certificate that Config holds.
