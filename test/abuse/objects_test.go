@@ -63,7 +63,11 @@ func (w *world) wrote(who string, t target, request, answer []byte) {
 		return
 	}
 	o := &object{}
-	if err := json.Unmarshal(answer, &o.Object); err != nil || kind == "" {
+	if err := json.Unmarshal(answer, &o.Object); err != nil {
+		return
+	}
+	if kind == "" {
+		w.expectOrphan(o)
 		return
 	}
 	name := t.name
@@ -115,6 +119,19 @@ func (w *world) remove(kind string, old, o *object) {
 	went := old != nil && (o == nil || o.GetUID() != old.GetUID()) || o != nil && slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents)
 	if went && kind != event.KindPod && kind != event.KindProgram {
 		w.removed[kind] = true
+	}
+	if old == nil {
+		w.expectOrphan(o)
+	}
+}
+
+// expectOrphan takes note of an object that was made too late: what owns it is gone, so that the garbage collector will come for it.
+func (w *world) expectOrphan(o *object) {
+	for _, ref := range o.GetOwnerReferences() {
+		owner := w.saw(ref.Kind, ref.Name)
+		if owner == nil || owner.GetUID() != ref.UID {
+			w.removed[ref.Kind] = true
+		}
 	}
 }
 
