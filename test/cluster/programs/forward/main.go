@@ -34,7 +34,7 @@ func main() {
 		if !ok {
 			log.Fatalf("want PORT=ADDRESS, got %q", pair)
 		}
-		listener, err := net.Listen("tcp4", "127.0.0.1:"+port)
+		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", "127.0.0.1:"+port)
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -33,7 +34,7 @@ func main() {
 		}
 		return
 	}
-	args := append(os.Args[2:], "", "")
+	args := slices.Concat(os.Args[2:], []string{"", ""})
 	if err := look(os.Args[1], args); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
@@ -50,7 +51,7 @@ func serve() error {
 		host, _ := os.Hostname()
 		fmt.Fprintf(w, "hello from %s\n", host)
 	})
-	server := &http.Server{Addr: ":" + cmp.Or(os.Getenv("PORT"), "8080")}
+	server := &http.Server{Addr: ":" + cmp.Or(os.Getenv("PORT"), "8080"), ReadHeaderTimeout: time.Minute}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	go func() {

@@ -7,11 +7,13 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
 )
@@ -38,7 +41,8 @@ func main() {
 	if err := replay(images, manifests); err != nil {
 		log.Fatal(err)
 	}
-	log.Fatal(http.ListenAndServe(*address, record(images, manifests)))
+	server := &http.Server{Addr: *address, Handler: record(images, manifests), ReadHeaderTimeout: time.Minute}
+	log.Fatal(server.ListenAndServe())
 }
 
 // pushed is a manifest as it was pushed: the registry keeps blobs on disk, but
@@ -70,9 +74,7 @@ func record(images http.Handler, folder string) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		for key, values := range answer.Header() {
-			w.Header()[key] = values
-		}
+		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes())
 	})
@@ -107,7 +109,7 @@ func replay(images http.Handler, folder string) error {
 		if json.Unmarshal(content, &manifest) != nil {
 			continue
 		}
-		request := httptest.NewRequest(http.MethodPut, manifest.Path, bytes.NewReader(manifest.Body))
+		request := httptest.NewRequestWithContext(context.Background(), http.MethodPut, manifest.Path, bytes.NewReader(manifest.Body))
 		request.Header.Set("Content-Type", manifest.Type)
 		answer := httptest.NewRecorder()
 		images.ServeHTTP(answer, request)
