@@ -26,6 +26,7 @@ func (f *Function) wait(ctx context.Context, u *autov1alpha1.Update, v run.WaitV
 		next.MarkWaiting(now, v.Reason, v.Message)
 	case run.WaitOver:
 		next.MarkProgressing(now, run.Launched(u))
+	case run.WaitNothing, run.WaitUnknown: // what the Update says stays
 	}
 	written, err := f.writeStatus(ctx, u, next)
 	if err != nil {
