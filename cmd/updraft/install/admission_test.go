@@ -94,11 +94,10 @@ func TestWhatAFunctionMayDoAndMayNot(t *testing.T) {
 	}
 	brain, launcher, status := as(t, plane, "updraft-stack"), as(t, plane, "updraft-update"), as(t, plane, "updraft-status")
 	planetest.Eventually(t, "the policies are in force", func() error {
-		if err := create(t.Context(), launcher, job("kube-mine", "canary", nil)); apierrors.IsInvalid(err) {
-			return nil
-		} else {
-			return fmt.Errorf("the answer is: %w", err)
+		if err := create(t.Context(), launcher, job("kube-mine", "canary", nil)); !apierrors.IsInvalid(err) {
+			return fmt.Errorf("the answer is: %v", err)
 		}
+		return nil
 	})
 	patch := func(who account, body string) error {
 		_, err := who.dynamic.Resource(stacks).Namespace("default").Patch(t.Context(), "app", types.MergePatchType, []byte(body), metav1.PatchOptions{})

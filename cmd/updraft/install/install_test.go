@@ -216,7 +216,11 @@ func problems(w *world) {
 			says: "which is Serving's default, and nothing like its controller (net-istio-controller) runs",
 		},
 		"CRDs with objects of a version that ours do not have": {
-			provoke: func() { w.plane.Apply(w.t.Context(), oldCRD(w.t)) },
+			provoke: func() {
+				if err := w.plane.Apply(w.t.Context(), oldCRD(w.t)); err != nil {
+					w.t.Fatal(err)
+				}
+			},
 			restore: func() { w.unmake("", "programs.pulumi.com", crds) },
 			says:    "CRD programs.pulumi.com has objects stored as v0",
 		},

@@ -340,10 +340,9 @@ func TestTheExampleOfTheSettingsIsTrue(t *testing.T) {
 func defaults(t *testing.T) map[string]string {
 	t.Helper()
 	values := map[string]string{"default-run-image": "pulumi/pulumi:latest-nonroot"} // run.DefaultImage, if the variable is empty
-	environment := reflect.TypeFor[start.Environment]()
-	for i := range environment.NumField() {
+	for field := range reflect.TypeFor[start.Environment]().Fields() {
 		for key, variable := range settings {
-			tag := environment.Field(i).Tag
+			tag := field.Tag
 			if tag.Get("envconfig") == variable && tag.Get("default") != "" {
 				values[key] = tag.Get("default")
 			}
