@@ -16,6 +16,9 @@ dns_ip=10.96.0.10
 api=https://$node_ip:6443
 registry=$node_ip:5000
 
+# What kubectl knows of one cluster must not be taken for the next one's.
+export KUBECACHEDIR=$state/run/kubectl
+
 began=${began:-$(date +%s%N)}
 export began
 # What is done now, and when: seconds since the start.
