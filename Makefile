@@ -139,6 +139,14 @@ lint: $(LINTER) ## Check format and code by .golangci.yml; what go vet checks is
 	@GOGC=60 $(LINTER) run
 	@cd test/cluster/programs && GOGC=60 $(LINTER) run --config $(CURDIR)/.golangci.yml
 
+.PHONY: e2e
+e2e: tools build $(BIN)/ko ## Install on KUBECONFIG's cluster, or on make cluster's, and test it end to end
+	@hack/e2e.sh -short
+
+.PHONY: e2e-long
+e2e-long: tools build $(BIN)/ko ## The same, with 20 applies from zero in a row and with 50 Stacks
+	@hack/e2e.sh
+
 .PHONY: abuse
 abuse: tools ## Cut off every write of every scenario, and shuffle many times (long; make test cuts each situation once)
 	go test -timeout 120m ./test/abuse -all -seeds 5

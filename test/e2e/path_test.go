@@ -104,44 +104,6 @@ func TestNamespacesComeAndGoInMidRun(t *testing.T) {
 	}
 }
 
-func TestCancelByAnnotationStopsARun(t *testing.T) {
-	s := newSpace(t)
-	s.apply(`
-apiVersion: pulumi.com/v1
-kind: Program
-metadata: {name: greets}
-program:
-  variables: {text: {"fn::readFile": /share/state/never}}
-  outputs: {message: "${text}"}
-`)
-	// A fifo that nobody writes to holds the run.
-	s.apply(s.stackOf("app", `
-workspaceTemplate:
-  spec:
-    podTemplate:
-      spec:
-        initContainers:
-        - name: hold
-          image: `+s.runImage()+`
-          command: [/bin/mkfifo, /share/state/never]
-          securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
-          volumeMounts: [{name: state, mountPath: /share/state}]
-        containers: [{name: pulumi, volumeMounts: [{name: state, mountPath: /share/state}]}]
-        volumes: [{name: state, emptyDir: {}}]
-`))
-	running := s.await(patience, "app", "runs", func(stack *pulumiv1.Stack) bool { return stack.Status.CurrentUpdate != nil })
-	update := running.Status.CurrentUpdate.Name
-	s.within(patience, "the run goes on", func() error {
-		u, err := cluster.clients.Pulumi.AutoV1alpha1().Updates(s.namespace).Get(t.Context(), update, metav1.GetOptions{})
-		if err == nil && (u.Status.Run == nil || u.Status.Run.Holder == nil) {
-			err = errNotYet
-		}
-		return err
-	})
-	s.kubectl("annotate", "stack", "app", pulumiv1.AnnotationCancel+"="+update)
-	s.awaitReason(patience, "app", string(pulumiv1.StalledUpdateCanceled), "")
-}
-
 func TestFiftyStacksLeaveNothingRunning(t *testing.T) {
 	if testing.Short() {
 		t.Skip("50 runs: make e2e-long")

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // soon is how long a run that cannot start may stay untold, from zero: two cold
@@ -15,19 +13,6 @@ import (
 const soon = 60 * time.Second
 
 var errNotYet = errors.New("not yet")
-
-// runImage is the image of runs of this installation.
-func (s *space) runImage() string {
-	s.Helper()
-	settings, err := cluster.clients.Core.ConfigMaps(systemNamespace).Get(s.Context(), "config-updraft", metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
-	if image := settings.Data["default-run-image"]; image != "" {
-		return image
-	}
-	return "pulumi/pulumi:latest-nonroot"
-}
 
 func TestARunThatCannotStartSaysWhyAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {

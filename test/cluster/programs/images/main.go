@@ -2,10 +2,11 @@
 // registry, each only if it changed since. It prints a line for each image:
 // its name, and the reference by digest to run.
 //
-//	images -registry HOST:PORT -known FILE NAME=PROGRAM...
+//	images -registry HOST:PORT -known FILE NAME=PROGRAM[,PROGRAM]...
 //
 // A NAME without a PROGRAM is the base image, which ko puts its programs on: a
-// user that is not root, /tmp, and the certificates of this machine.
+// user that is not root, /tmp, and the certificates of this machine. Several
+// PROGRAMs are put into /usr/local/bin, and none of them is what the image runs.
 package main
 
 import (
@@ -41,12 +42,16 @@ func main() {
 	pushed := readKnown(*known)
 	now := map[string]string{}
 	for _, arg := range flag.Args() {
-		image, program, _ := strings.Cut(arg, "=")
-		key := image + " " + stamp(program)
+		image, list, _ := strings.Cut(arg, "=")
+		programs := strings.Split(list, ",")
+		key := image
+		for _, program := range programs {
+			key += " " + stamp(program)
+		}
 		reference, ok := pushed[key]
 		if !ok || !served(reference) {
 			var err error
-			if reference, err = push(*registry+"/"+image, program); err != nil {
+			if reference, err = push(*registry+"/"+image, programs); err != nil {
 				log.Fatalf("cannot push %s: %v", image, err)
 			}
 			log.Printf("pushed %s", image)
@@ -84,12 +89,12 @@ func served(reference string) bool {
 	return err == nil
 }
 
-func push(image, program string) (string, error) {
+func push(image string, programs []string) (string, error) {
 	tag, err := name.NewTag(image + ":latest")
 	if err != nil {
 		return "", err
 	}
-	built, err := build(program)
+	built, err := build(programs)
 	if err != nil {
 		return "", err
 	}
@@ -103,10 +108,10 @@ func push(image, program string) (string, error) {
 	return image + "@" + digest.String(), nil
 }
 
-// build makes an image of one layer, the same for the same program. The layer
+// build makes an image of one layer, the same for the same programs. The layer
 // is not compressed: it goes from this machine to this machine.
-func build(program string) (v1.Image, error) {
-	layer, entrypoint, err := pack(program)
+func build(programs []string) (v1.Image, error) {
+	layer, entrypoint, err := pack(programs)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +132,7 @@ func build(program string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-func pack(program string) (layer []byte, entrypoint []string, err error) {
+func pack(programs []string) (layer []byte, entrypoint []string, err error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	add := func(name string, kind byte, mode int64, content []byte) {
@@ -143,14 +148,26 @@ func pack(program string) (layer []byte, entrypoint []string, err error) {
 	add("etc/", tar.TypeDir, 0o755, nil)
 	add("etc/passwd", tar.TypeReg, 0o644, []byte("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin\n"))
 	add("etc/group", tar.TypeReg, 0o644, []byte("root:x:0:\nnonroot:x:65532:\n"))
-	if program != "" {
+	folder := ""
+	if len(programs) > 1 {
+		folder = "usr/local/bin/"
+	} else if programs[0] != "" {
+		entrypoint = []string{"/" + path.Base(programs[0])}
+	}
+	for _, program := range programs {
+		if program == "" {
+			continue
+		}
 		content, err := os.ReadFile(program)
 		if err != nil {
 			return nil, nil, err
 		}
-		add(path.Base(program), tar.TypeReg, 0o755, content)
-		entrypoint = []string{"/" + path.Base(program)}
-	} else if content, err := os.ReadFile(certificates); err == nil {
+		add(folder+path.Base(program), tar.TypeReg, 0o755, content)
+	}
+	if entrypoint != nil {
+		return out.Bytes(), entrypoint, errors.Join(err, w.Close())
+	}
+	if content, err := os.ReadFile(certificates); err == nil {
 		add("etc/ssl/", tar.TypeDir, 0o755, nil)
 		add("etc/ssl/certs/", tar.TypeDir, 0o755, nil)
 		add("etc/ssl/certs/ca-certificates.crt", tar.TypeReg, 0o644, content)
@@ -161,7 +178,7 @@ func pack(program string) (layer []byte, entrypoint []string, err error) {
 	return out.Bytes(), entrypoint, err
 }
 
-// readKnown reads lines of an image, its program's stamp and its reference.
+// readKnown reads lines of an image, its programs' stamps and its reference.
 func readKnown(file string) map[string]string {
 	known := map[string]string{}
 	content, err := os.ReadFile(file)
@@ -169,8 +186,8 @@ func readKnown(file string) map[string]string {
 		return known
 	}
 	for line := range strings.Lines(string(content)) {
-		if f := strings.Fields(line); len(f) == 3 {
-			known[f[0]+" "+f[1]] = f[2]
+		if f := strings.Fields(line); len(f) >= 3 {
+			known[strings.Join(f[:len(f)-1], " ")] = f[len(f)-1]
 		}
 	}
 	return known
