@@ -62,6 +62,8 @@ cluster-down: ## End that cluster and remove every trace of it
 VERSION ?= devel
 KO_FLAGS ?=
 KEEP ?=
+# What make bench-cluster is told: -warm, -zero and -many, each a number.
+BENCH_FLAGS ?=
 
 .PHONY: install
 install: build $(BIN)/kubectl $(BIN)/ko ## Install Updraft on KUBECONFIG's cluster, with images that go to KO_DOCKER_REPO
@@ -158,6 +160,10 @@ mutations: tools ## Break Updraft in each way of test/abuse/mutations, and see t
 .PHONY: bench
 bench: tools build ## Measure what a user waits for and what an idle Stack costs
 	@go run ./test/bench
+
+.PHONY: bench-cluster
+bench-cluster: ## Measure on KUBECONFIG's cluster, on which Updraft is installed, and say where the time goes
+	@go run ./test/bench/cluster $(BENCH_FLAGS)
 
 .PHONY: generate
 generate: $(GENERATORS) ## Generate deepcopy functions, CRDs, the clientset and the runbook's table

@@ -108,6 +108,7 @@ func configure() (agent.Config, error) {
 		Environ:        os.Environ(),
 		Host:           host,
 		Executable:     executable,
+		Cgroup:         "/sys/fs/cgroup",
 		Stdout:         os.Stdout,
 		Stderr:         os.Stderr,
 		Log:            slog.New(slog.NewTextHandler(os.Stderr, nil)),

@@ -28,7 +28,7 @@ var reasons = map[autov1alpha1.ConditionReason]bool{
 	autov1alpha1.ReasonInvalidAccessToken: true, autov1alpha1.ReasonPulumiVersionTooLow: true,
 	autov1alpha1.ReasonWorkspaceFailed: true, autov1alpha1.ReasonCanceled: true,
 	autov1alpha1.ReasonAborted: true, autov1alpha1.ReasonDeadlineExceeded: true,
-	autov1alpha1.ReasonUnknown: true,
+	autov1alpha1.ReasonUnknown: true, autov1alpha1.ReasonOutOfMemory: true,
 }
 
 // settle puts what a run came to, by its own word, onto its Update: all that the

@@ -26,6 +26,8 @@ type Config struct {
 	Environ []string
 	// Host is the name that a lock of the CLI has for this host.
 	Host string
+	// Cgroup is where the kernel tells of this container's memory.
+	Cgroup string
 	// Executable is the agent's own file.
 	Executable string
 	// Stdout and Stderr get what the CLI prints.

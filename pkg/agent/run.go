@@ -27,7 +27,7 @@ func Run(stop context.Context, c Config) int {
 		return 1
 	}
 	r := &runner{Config: c, spec: spec, reporter: newReporter(c, spec), scrubber: newScrubber(c.Environ),
-		finished: event.Finished{UID: spec.UID, Commit: c.revision()}}
+		finished: event.Finished{UID: spec.UID, Commit: c.revision()}, oomKilled: c.oomKills()}
 	taken := r.reporter.post(stop, event.TypeRunTaken, "taken", event.Taken{UID: spec.UID})
 	switch taken {
 	case accepted:
@@ -54,6 +54,8 @@ type runner struct {
 	finished event.Finished
 	// running is the report that the operation has begun, if it goes on.
 	running background
+	// oomKilled is what oomKills was when the run began.
+	oomKilled int
 }
 
 // perform prepares and operates. It fails with a fault or errStopped.
@@ -152,6 +154,9 @@ func (r *runner) judge(err error) {
 		f.Message = "Stopped on request"
 	default:
 		why := faultOf(err)
+		if r.oomKills() > r.oomKilled {
+			why = faultf(autov1alpha1.ReasonOutOfMemory, "The run was out of memory and processes of it were killed; raise resources.limits.memory through workspaceTemplate: %s", why.message)
+		}
 		f.State, f.Reason = string(autov1alpha1.ResultFailed), string(why.reason)
 		f.Message = shorten(r.scrubber.scrub(plain(why.message)), messageLimit)
 	}

@@ -43,7 +43,7 @@ type WaitVerdict struct {
 var onlyFound = []autov1alpha1.ConditionReason{
 	autov1alpha1.ReasonImagePullBackOff, autov1alpha1.ReasonUnschedulable,
 	autov1alpha1.ReasonPodRefused, autov1alpha1.ReasonCreateContainerError,
-	autov1alpha1.ReasonOutOfMemory, autov1alpha1.ReasonEvicted,
+	autov1alpha1.ReasonEvicted,
 }
 
 // OnlyFound says whether a reason of a failure is one that a run cannot give for

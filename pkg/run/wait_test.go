@@ -172,7 +172,7 @@ func TestWhatARunWaitsFor(t *testing.T) {
 
 func TestReasonsThatOnlyAPodTells(t *testing.T) {
 	for reason, want := range map[autov1alpha1.ConditionReason]bool{
-		autov1alpha1.ReasonEvicted: true, autov1alpha1.ReasonOutOfMemory: true, autov1alpha1.ReasonPodRefused: true,
+		autov1alpha1.ReasonEvicted: true, autov1alpha1.ReasonOutOfMemory: false, autov1alpha1.ReasonPodRefused: true,
 		autov1alpha1.ReasonAborted: false, autov1alpha1.ReasonUpdateFailed: false, "": false,
 	} {
 		if got := OnlyFound(reason); got != want {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -70,7 +71,7 @@ func (s *space) leave() {
 	}
 	_ = s.command(ctx, "", "annotate", "stacks", "--all", pulumiv1.AnnotationLetGo+"=true", "--overwrite").Run()
 	_ = s.command(ctx, "", "delete", "stacks", "--all", "--timeout=60s").Run()
-	if err := cluster.clients.Core.Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{}); err != nil {
+	if err := cluster.clients.Core.Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		s.Logf("namespace %s is left: %v", s.namespace, err)
 	}
 }
