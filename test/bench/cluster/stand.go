@@ -134,7 +134,12 @@ func (s *stand) measure(ctx context.Context, name string, c change) (timeline, e
 // watchAll merges the watches of all that a change makes, from now on.
 func (s *stand) watchAll(ctx context.Context) (<-chan runtime.Object, error) {
 	all := make(chan runtime.Object, 1000)
-	now := metav1.ListOptions{}
+	// One version is of the whole API server: what is there already is not seen.
+	stacks, err := s.clients.Pulumi.PulumiV1().Stacks(s.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	now := metav1.ListOptions{ResourceVersion: stacks.ResourceVersion}
 	for _, open := range []func(context.Context, metav1.ListOptions) (watch.Interface, error){
 		s.clients.Pulumi.PulumiV1().Stacks(s.namespace).Watch, s.clients.Pulumi.AutoV1alpha1().Updates(s.namespace).Watch,
 		s.clients.Batch.Jobs(s.namespace).Watch, s.clients.Core.Pods(s.namespace).Watch,
