@@ -5,6 +5,7 @@ here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 root=$(readlink -f "$here/../..")
 bin=$root/.bin
 state=$root/.cluster # all that a cluster has, on disk
+machine=/run/updraft-cluster.sysctl # what the machine had before its first cluster
 
 # Inside the cluster's network; nothing of it is on a machine's own interface.
 node=node1

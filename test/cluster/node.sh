@@ -13,7 +13,7 @@ if ! ip -brief address show dev kube0 2>/dev/null | grep -q "$node_ip/"; then
 	ip link set kube0 up
 	ip route add "$service_range" dev kube0 src "$node_ip" # for kube-proxy to rewrite
 fi
-sysctl -qw net.ipv4.ip_forward=1 fs.inotify.max_user_instances=8192
+sysctl -qw net.ipv4.ip_forward=1
 modprobe -q br_netfilter 2>/dev/null || true # part of some kernels
 sysctl -qw net.bridge.bridge-nf-call-iptables=1
 
