@@ -200,7 +200,7 @@ func (f *Function) makeRoom(ctx context.Context, w stack.World, v stack.Verdict)
 // terminating turns the refusal of a namespace that is being deleted into a
 // condition: what the Stack needs can never be made there.
 func (f *Function) terminating(ctx context.Context, w stack.World, v stack.Verdict, err error) error {
-	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if !record.Closed(err) {
 		return err
 	}
 	status := v.Status

@@ -51,7 +51,8 @@ func schedule(due, now time.Time) string {
 }
 
 // Set makes the alarm of an object ring at a time, and not at another. An alarm
-// that is set for that time already is left as it is.
+// that is set for that time already is left as it is. In a namespace that is being
+// deleted there is none: the sweep looks there.
 func (a *Alarms) Set(ctx context.Context, owner metav1.Object, apiVersion string, about event.Ref, due, now time.Time) error {
 	client := a.Client.Resource(pingSources).Namespace(about.Namespace)
 	wanted := a.pingSource(owner, apiVersion, about, due, now)
@@ -66,7 +67,7 @@ func (a *Alarms) Set(ctx context.Context, owner metav1.Object, apiVersion string
 		wanted.SetResourceVersion(existing.GetResourceVersion())
 		_, err = client.Update(ctx, wanted, metav1.UpdateOptions{})
 	}
-	if err != nil {
+	if err != nil && !Closed(err) {
 		return fmt.Errorf("cannot set the alarm of %s: %w", about, err)
 	}
 	return nil

@@ -23,7 +23,8 @@ type Happening struct {
 	Reason, Message string
 }
 
-// Happened records a Kubernetes Event in the object's namespace.
+// Happened records a Kubernetes Event in the object's namespace, unless that takes
+// nothing new.
 func Happened(ctx context.Context, client corev1client.EventsGetter, reporter string, h Happening, now time.Time) error {
 	_, err := client.Events(h.Object.Namespace).Create(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: h.Name, Namespace: h.Object.Namespace},
@@ -33,7 +34,7 @@ func Happened(ctx context.Context, client corev1client.EventsGetter, reporter st
 		ReportingController: reporter, ReportingInstance: reporter,
 		FirstTimestamp: metav1.NewTime(now), LastTimestamp: metav1.NewTime(now), Count: 1,
 	}, metav1.CreateOptions{})
-	if Made(err) != nil {
+	if Made(err) != nil && !Closed(err) {
 		return fmt.Errorf("cannot record that %s happened to %s %s: %w", h.Reason, h.Object.Kind, h.Object.Name, err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package record
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,6 +37,11 @@ func Made(err error) error {
 	}
 	return err
 }
+
+// Closed says whether a namespace is being deleted and takes nothing new: what
+// only helps, an Event, an alarm, is not made there, and what is there must be let
+// go without it.
+func Closed(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }
 
 // Only deletes this very object, and not another of the same name; what it owns
 // goes after it.

@@ -91,7 +91,7 @@ func (a *Alarms) SyncPoll(ctx context.Context, client versioned.Interface, names
 		wanted.SetResourceVersion(existing.GetResourceVersion())
 		_, err = source.Update(ctx, wanted, metav1.UpdateOptions{})
 	}
-	if err != nil {
+	if err != nil && !Closed(err) {
 		return fmt.Errorf("cannot set poll %s: %w", name, err)
 	}
 	return nil

@@ -254,8 +254,35 @@ func TestANamespaceThatIsDeletedSaysThatItsStackCannotBeDestroyed(t *testing.T) 
 		t.Errorf("the message does not say what to do: %s", message(stalled))
 	}
 	s.change("app", annotated(pulumiv1.AnnotationLetGo, "true"))
+	s.awaitNamespaceGone()
+}
+
+// TestANamespaceThatIsDeletedInMidRunGoes is about what is still to be written
+// once a run has ended, in a namespace that takes nothing new: its Event, its log.
+func TestANamespaceThatIsDeletedInMidRunGoes(t *testing.T) {
+	t.Parallel()
+	// The namespace's controller looks again after half the pod's grace.
+	h := hold(newSpace(t, lab.main, swept), spec(`
+workspaceTemplate:
+  spec:
+    podTemplate:
+      spec:
+        terminationGracePeriodSeconds: 5
+        containers: [{name: pulumi, volumeMounts: [{name: state, mountPath: /share/state}]}]
+        volumes: [{name: state, persistentVolumeClaim: {claimName: state}}]
+`))
+	if err := h.kube.CoreV1().Namespaces().Delete(t.Context(), h.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitSettled(autov1alpha1.ReasonCanceled, autov1alpha1.ReasonAborted)
+	h.awaitNamespaceGone()
+}
+
+// awaitNamespaceGone waits until nothing holds the test's namespace.
+func (s *space) awaitNamespaceGone() {
+	s.Helper()
 	s.eventually("the namespace is gone", func() error {
-		namespace, err := s.kube.CoreV1().Namespaces().Get(t.Context(), s.namespace, metav1.GetOptions{})
+		namespace, err := s.kube.CoreV1().Namespaces().Get(s.Context(), s.namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
