@@ -31,7 +31,7 @@ CLUSTER := $(addprefix $(BIN)/,kubelet kube-scheduler kube-proxy coredns traefik
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Use
 

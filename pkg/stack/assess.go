@@ -83,7 +83,8 @@ func Assess(w World, now time.Time) Verdict {
 // the Stack.
 func (v Verdict) underWay(w World, now time.Time) Verdict {
 	if reason, why := w.Update.PodWaits(); reason != "" {
-		v.reconciling(w, now, waitReasons[reason], because(fmt.Sprintf("Update %s (%s) cannot begin", w.Update.Name, w.Update.Spec.Type), why))
+		message := because(fmt.Sprintf("Update %s (%s) cannot begin", w.Update.Name, w.Update.Spec.Type), why)
+		v.reconciling(w, now, waitReasons[reason], orLetGo(w, message))
 		return v
 	}
 	message := fmt.Sprintf("Update %s (%s) is being processed", w.Update.Name, w.Update.Spec.Type)
@@ -289,11 +290,16 @@ func wantedType(stack *pulumiv1.Stack) autov1alpha1.UpdateType {
 
 func (v Verdict) stall(w World, now time.Time, reason pulumiv1.StalledReason, message string) Verdict {
 	v = v.withdraw(w)
-	if deleting(w.Stack) {
-		message += fmt.Sprintf("; annotation %s=true releases the Stack without a destroy", pulumiv1.AnnotationLetGo)
-	}
-	v.stalled(w, now, reason, message)
+	v.stalled(w, now, reason, orLetGo(w, message))
 	return v
+}
+
+// orLetGo adds to what keeps a Stack that is being deleted how to release it.
+func orLetGo(w World, message string) string {
+	if !deleting(w.Stack) {
+		return message
+	}
+	return fmt.Sprintf("%s; annotation %s=true releases the Stack without a destroy", message, pulumiv1.AnnotationLetGo)
 }
 
 // withdraw drops a claim that cannot be finished as things are. Its Update does

@@ -226,6 +226,11 @@ func TestAStackWhoseUpdateIsUnderWay(t *testing.T) {
 			world: inWorld(aStack(claims(claimed)), ours(podWaits(autov1alpha1.ReasonCreateContainerError, "No Secret"))),
 			want:  outcome{Action: Nothing, State: "Reconciling/CreateContainerError", Message: "Update app-19cb6d0f8e0 (up) cannot begin: No Secret", Claim: claimed},
 		},
+		"A destroy that cannot begin says how to do without": {
+			world: inWorld(aStack(claims(claimed), destroys, deleted), ours(podWaits(autov1alpha1.ReasonCreateContainerError, "No Secret"))),
+			want: outcome{Action: Nothing, State: "Reconciling/CreateContainerError",
+				Message: "Update app-19cb6d0f8e0 (up) cannot begin: No Secret; annotation updraft.dev/let-go=true releases the Stack without a destroy", Claim: claimed},
+		},
 		"An Update that waits for another is being processed": {
 			world: inWorld(aStack(claims(claimed), shown("Initial stack update")), ours(podWaits(autov1alpha1.ReasonWorkspaceBusy, "Busy"))),
 			want:  outcome{Action: Nothing, State: processing, Message: "Initial stack update", Claim: claimed},

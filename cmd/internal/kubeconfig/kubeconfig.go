@@ -4,6 +4,7 @@ package kubeconfig
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -35,6 +36,9 @@ func (f *Flags) Load() (*rest.Config, string, error) {
 		CurrentContext: f.Context, Context: api.Context{Namespace: f.Namespace},
 	})
 	config, err := loader.ClientConfig()
+	if named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); clientcmd.IsEmptyConfig(err) && f.File == "" && named != "" {
+		return nil, "", fmt.Errorf("%s names %s, in which no cluster is: if it was of updraft dev, start that again and use what it prints", clientcmd.RecommendedConfigPathEnvVar, named)
+	}
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, "", fmt.Errorf("no cluster is named: set KUBECONFIG, or give --kubeconfig")
 	}

@@ -67,7 +67,7 @@ func runDev(ctx context.Context, out io.Writer, f flags) (err error) {
 	screen.say("Ready after %.1f s. In another terminal:", time.Since(began).Seconds())
 	screen.say("")
 	screen.say("  export KUBECONFIG=%s", e.Kubeconfig)
-	screen.say("  kubectl apply -f samples/hello && kubectl get stacks,updates --watch")
+	screen.say("  kubectl apply -f samples/hello && kubectl get stacks --watch")
 	screen.say("")
 	screen.say("Ctrl-C stops everything.")
 	watched := make(chan struct{})

@@ -132,7 +132,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	if _, err := os.Stat(o.Agent); err != nil {
-		return o, fmt.Errorf("the agent's program is missing; run make tools: %w", err)
+		return o, fmt.Errorf("the agent's program is missing; run make build: %w", err)
 	}
 	return o, nil
 }
