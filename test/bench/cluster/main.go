@@ -92,7 +92,7 @@ func bench(ctx context.Context, warm, zero, many int) (err error) {
 			}
 		}
 	}
-	print(results, warm, zero)
+	show(results, warm, zero)
 	if many == 0 {
 		return nil
 	}
@@ -104,10 +104,10 @@ func bench(ctx context.Context, warm, zero, many int) (err error) {
 	return nil
 }
 
-func print(results map[string]map[string][]timeline, warm, zero int) {
+func show(results map[string]map[string][]timeline, warm, zero int) {
 	fmt.Printf("%s. Medians of %d (warm) and %d (from zero), in seconds since the write\n\n", time.Now().Format("2006-01-02"), warm, zero)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	row := func(cells ...string) { fmt.Fprintln(table, strings.Join(cells, "\t")) } //nolint:errcheck // to the terminal
+	row := func(cells ...string) { fmt.Fprintln(table, strings.Join(cells, "\t")) }
 	for _, change := range changes {
 		row(change.name, "warm", "from zero")
 		for _, step := range steps {
@@ -117,7 +117,7 @@ func print(results map[string]map[string][]timeline, warm, zero int) {
 			}
 		}
 	}
-	table.Flush() //nolint:errcheck // to the terminal
+	table.Flush()
 }
 
 // median of a step over all tries that have it.
