@@ -44,10 +44,11 @@ func main() {
 	for _, arg := range flag.Args() {
 		image, list, _ := strings.Cut(arg, "=")
 		programs := strings.Split(list, ",")
-		key := image
-		for _, program := range programs {
-			key += " " + stamp(program)
+		stamps := make([]string, len(programs))
+		for i, program := range programs {
+			stamps[i] = stamp(program)
 		}
+		key := image + " " + strings.Join(stamps, " ")
 		reference, ok := pushed[key]
 		if !ok || !served(reference) {
 			var err error
