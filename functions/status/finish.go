@@ -43,16 +43,9 @@ func (f *Function) finish(ctx context.Context, u *autov1alpha1.Update) error {
 // fold puts what the Update came to onto its Stack, conditions included, in one
 // write. It is skipped if the Stack is gone or claims another Update.
 func (f *Function) fold(ctx context.Context, u *autov1alpha1.Update) error {
-	name := u.Labels[pulumiv1.LabelStackName]
-	if name == "" || u.Annotations[pulumiv1.AnnotationStackUID] == "" {
-		return nil
-	}
-	s, err := record.Found(f.Clients.Pulumi.PulumiV1().Stacks(u.Namespace).Get(ctx, name, metav1.GetOptions{}))
-	if err != nil {
-		return fmt.Errorf("cannot get Stack %s: %w", name, err)
-	}
-	if s == nil {
-		return nil
+	name, s, err := f.stackOf(ctx, u)
+	if err != nil || s == nil {
+		return err
 	}
 	status, folds := stack.Fold(s, u)
 	if !folds {
@@ -147,13 +140,12 @@ func told(u *autov1alpha1.Update, state string) *ended {
 // tellStack tells what the Update made of its Stack, and wakes the Stacks that
 // have it as a prerequisite.
 func (f *Function) tellStack(ctx context.Context, u *autov1alpha1.Update, state string) error {
-	name := u.Labels[pulumiv1.LabelStackName]
-	if name == "" || u.Annotations[pulumiv1.AnnotationStackUID] == "" || state == string(autov1alpha1.ResultNotRun) {
+	if state == string(autov1alpha1.ResultNotRun) {
 		return nil
 	}
-	s, err := record.Found(f.Clients.Pulumi.PulumiV1().Stacks(u.Namespace).Get(ctx, name, metav1.GetOptions{}))
-	if err != nil {
-		return fmt.Errorf("cannot get Stack %s: %w", name, err)
+	name, s, err := f.stackOf(ctx, u)
+	if err != nil || name == "" {
+		return err
 	}
 	about := event.Ref{Kind: event.KindStack, Namespace: u.Namespace, Name: name}
 	if s == nil || string(s.UID) != u.Annotations[pulumiv1.AnnotationStackUID] {

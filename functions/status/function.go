@@ -230,3 +230,18 @@ func (f *Function) writeStatus(ctx context.Context, read, u *autov1alpha1.Update
 	}
 	return written, nil
 }
+
+// stackOf reads the Stack of the name that an Update was made for, which may be a
+// later one of that name. The name is "" if the Update was made for none, and the
+// Stack nil if it is gone.
+func (f *Function) stackOf(ctx context.Context, u *autov1alpha1.Update) (name string, s *pulumiv1.Stack, err error) {
+	name = u.Labels[pulumiv1.LabelStackName]
+	if name == "" || u.Annotations[pulumiv1.AnnotationStackUID] == "" {
+		return "", nil, nil
+	}
+	s, err = record.Found(f.Clients.Pulumi.PulumiV1().Stacks(u.Namespace).Get(ctx, name, metav1.GetOptions{}))
+	if err != nil {
+		return name, nil, fmt.Errorf("cannot get Stack %s: %w", name, err)
+	}
+	return name, s, nil
+}

@@ -10,9 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
-	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
-	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
 	"github.com/updraft-dev/updraft/pkg/stack"
 )
@@ -42,13 +40,9 @@ func (f *Function) wait(ctx context.Context, u *autov1alpha1.Update, v run.WaitV
 // Update waits for, or says so still. It rests on the Stack as it is, not on what
 // was just written: that may have been the last act of a look that was cut off.
 func (f *Function) show(ctx context.Context, u *autov1alpha1.Update) error {
-	name := u.Labels[pulumiv1.LabelStackName]
-	if name == "" || u.Annotations[pulumiv1.AnnotationStackUID] == "" {
-		return nil
-	}
-	s, err := record.Found(f.Clients.Pulumi.PulumiV1().Stacks(u.Namespace).Get(ctx, name, metav1.GetOptions{}))
+	_, s, err := f.stackOf(ctx, u)
 	if err != nil {
-		return fmt.Errorf("cannot get Stack %s: %w", name, err)
+		return err
 	}
 	if s == nil || stack.Shows(s, u) {
 		return nil

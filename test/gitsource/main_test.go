@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
 	"github.com/updraft-dev/updraft/test/leak"
+	"github.com/updraft-dev/updraft/test/programs"
 )
 
 // lab is what all tests share.
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) (code int, err error) {
-	if err := find(); err != nil {
+	if lab.root, lab.bin, err = programs.Find(); err != nil {
 		return 1, err
 	}
 	if lab.folder, err = os.MkdirTemp("", "updraft-gitsource-"); err != nil {
@@ -54,10 +54,8 @@ func runAll(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(lab.folder)) }()
 	agent := filepath.Join(lab.folder, "agent")
-	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", agent, "./cmd/agent")
-	build.Dir = lab.root
-	if out, err := build.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("cannot build the agent: %w\n%s", err, out)
+	if err := programs.BuildAgent(lab.root, agent); err != nil {
+		return 1, err
 	}
 	log, err := os.Create(filepath.Join(lab.folder, "log"))
 	if err != nil {
@@ -91,28 +89,3 @@ var secretValues = []string{token, "correct-horse-battery-staple"}
 
 // token is what a repository is read with.
 const token = "hush-this-is-a-token"
-
-// find finds the repository and the programs of others.
-func find() error {
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	for lab.root = dir; ; lab.root = filepath.Dir(lab.root) {
-		if _, err := os.Stat(filepath.Join(lab.root, "go.mod")); err == nil {
-			break
-		}
-		if lab.root == filepath.Dir(lab.root) {
-			return errors.New("no go.mod above the tests")
-		}
-	}
-	if lab.bin = os.Getenv("UPDRAFT_BIN"); lab.bin == "" {
-		lab.bin = filepath.Join(lab.root, ".bin")
-	}
-	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "pulumi", "pulumi-language-yaml"} {
-		if _, err := os.Stat(filepath.Join(lab.bin, program)); err != nil {
-			return fmt.Errorf("no program %s in %s: run make tools", program, lab.bin)
-		}
-	}
-	return nil
-}

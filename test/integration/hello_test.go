@@ -29,11 +29,7 @@ func TestTheSampleHelloRunsOnceThoughEveryEventComesTwice(t *testing.T) {
 // walkThroughHello applies the sample, changes all that can be changed of it,
 // and deletes it.
 func walkThroughHello(s *space) {
-	root, err := repository()
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.kubectl("apply", "-f", filepath.Join(root, "samples", "hello"))
+	s.kubectl("apply", "-f", filepath.Join(lab.root, "samples", "hello"))
 	s.kubectl("wait", "--for=condition=Ready", "stack/hello", "--timeout=120s")
 	first := s.get("hello")
 	expectHello(s, first, "Hello, world!", 1)

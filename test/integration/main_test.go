@@ -14,7 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
+	"github.com/updraft-dev/updraft/test/programs"
 )
 
 // parallel tests mostly wait for a run, of which two cores bear about four; one
@@ -35,6 +35,7 @@ const parallel = "6"
 // lab is what all tests share.
 var lab struct {
 	folder string
+	root   string
 	bin    string
 	agent  string
 	main   *place
@@ -67,7 +68,11 @@ func runAll(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, removeAll(lab.folder)) }()
-	if err := findPrograms(); err != nil {
+	if lab.root, lab.bin, err = programs.Find(); err != nil {
+		return 1, err
+	}
+	lab.agent = filepath.Join(lab.folder, "agent")
+	if err := programs.BuildAgent(lab.root, lab.agent); err != nil {
 		return 1, err
 	}
 	klog.SetSlogLogger(witness.logger("klog"))
@@ -88,11 +93,7 @@ func everyReasonWasProvoked() error {
 			return nil
 		}
 	}
-	root, err := repository()
-	if err != nil {
-		return err
-	}
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "runbook", "*-*.md"))
+	pages, err := filepath.Glob(filepath.Join(lab.root, "docs", "runbook", "*-*.md"))
 	if err != nil || len(pages) == 0 {
 		return fmt.Errorf("the runbook has no pages: %w", err)
 	}
@@ -127,48 +128,6 @@ func limitParallel() error {
 		return nil
 	}
 	return flag.Set("test.parallel", parallel)
-}
-
-// findPrograms finds those of others, and builds the agent, so that it is never
-// an old one.
-func findPrograms() error {
-	root, err := repository()
-	if err != nil {
-		return err
-	}
-	if lab.bin = os.Getenv("UPDRAFT_BIN"); lab.bin == "" {
-		lab.bin = filepath.Join(root, ".bin")
-	}
-	for _, program := range programs {
-		if _, err := os.Stat(filepath.Join(lab.bin, program)); err != nil {
-			return fmt.Errorf("no program %s in %s: run make tools", program, lab.bin)
-		}
-	}
-	lab.agent = filepath.Join(lab.folder, "agent")
-	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", lab.agent, "./cmd/agent")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build the agent: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// programs of others that the environment runs.
-var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "pulumi", "pulumi-language-yaml"}
-
-func repository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("no go.mod above the tests")
-		}
-	}
 }
 
 // stopAll stops every environment, and checks that nothing is left of it.

@@ -9,6 +9,7 @@ import (
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+	"github.com/updraft-dev/updraft/test/programs"
 )
 
 // startAlone starts an environment for one test, whose programs are links in a
@@ -19,7 +20,7 @@ func startAlone(t *testing.T) *place {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range programs {
+	for _, program := range programs.OfOthers {
 		if program == "pulumi" {
 			continue
 		}

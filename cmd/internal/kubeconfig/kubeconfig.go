@@ -3,6 +3,7 @@
 package kubeconfig
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -28,6 +29,14 @@ func (f *Flags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Context, "context", "", "context of the kubeconfig (default: its current one)")
 }
 
+// noCluster says what to do where a kubeconfig is empty or missing.
+func (f *Flags) noCluster() error {
+	if named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); f.File == "" && named != "" {
+		return fmt.Errorf("%s names %s, in which no cluster is: if it was of updraft dev, start that again and use what it prints", clientcmd.RecommendedConfigPathEnvVar, named)
+	}
+	return errors.New("no cluster is named: set KUBECONFIG, or give --kubeconfig")
+}
+
 // Load says how to reach the cluster, and which namespace is meant.
 func (f *Flags) Load() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -36,11 +45,8 @@ func (f *Flags) Load() (*rest.Config, string, error) {
 		CurrentContext: f.Context, Context: api.Context{Namespace: f.Namespace},
 	})
 	config, err := loader.ClientConfig()
-	if named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); clientcmd.IsEmptyConfig(err) && f.File == "" && named != "" {
-		return nil, "", fmt.Errorf("%s names %s, in which no cluster is: if it was of updraft dev, start that again and use what it prints", clientcmd.RecommendedConfigPathEnvVar, named)
-	}
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", fmt.Errorf("no cluster is named: set KUBECONFIG, or give --kubeconfig")
+		return nil, "", f.noCluster()
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot read the kubeconfig: %w", err)
