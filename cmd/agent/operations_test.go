@@ -276,3 +276,49 @@ func TestARunThatIsSettledOtherwiseIsLeft(t *testing.T) {
 	}
 	p.receiver.finished()
 }
+
+// TestTheCLIIsStartedOnlyForWhatIsNeeded counts its processes: each costs a run
+// about 0.2 s.
+func TestTheCLIIsStartedOnlyForWhatIsNeeded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		shown, clear string
+		want         event.Output
+		commands     string
+	}{
+		"Outputs in clear are read once": {
+			shown: `{"a":"b"}`, clear: `{"a":"never read"}`, want: event.Output{Value: json.RawMessage(`"b"`)},
+			commands: "install, stack select, up, stack output",
+		},
+		"Outputs that are masked are read again": {
+			shown: `{"a":{"b":"[secret]"}}`, clear: `{"a":{"b":"hunter2"}}`, want: event.Output{Value: json.RawMessage(`{"b":"hunter2"}`), Secret: true},
+			commands: "install, stack select, up, stack output, stack output",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t, t.TempDir(), autov1alpha1.UpType, hello)
+			p.fakeCLI("3.276.0", `case "$*" in
+				*"stack output"*--show-secrets*) echo '`+c.clear+`'; exit 0;;
+				*"stack output"*) echo '`+c.shown+`'; exit 0;;
+			esac`)
+			if got := p.run(); got.code != 0 {
+				t.Fatalf("exit code = %d: %s", got.code, got.termination.Message)
+			}
+			if diff := cmp.Diff(map[string]event.Output{"a": c.want}, p.receiver.finished().Outputs, asJSON); diff != "" {
+				t.Errorf("outputs: -want +got:\n%s", diff)
+			}
+			var commands []string
+			for line := range strings.Lines(p.read(filepath.Join(p.root, "arguments"))) {
+				words := strings.Fields(line)[1:] // after --non-interactive
+				if words[0] == "stack" {
+					words[0] += " " + words[1]
+				}
+				commands = append(commands, words[0])
+			}
+			if diff := cmp.Diff(c.commands, strings.Join(commands, ", ")); diff != "" {
+				t.Errorf("processes of the CLI: -want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/blang/semver"
+
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	"github.com/updraft-dev/updraft/pkg/event"
 	"github.com/updraft-dev/updraft/pkg/run"
@@ -28,6 +30,9 @@ func Run(stop context.Context, c Config) int {
 	}
 	r := &runner{Config: c, spec: spec, reporter: newReporter(c, spec), scrubber: newScrubber(c.Environ),
 		finished: event.Finished{UID: spec.UID, Commit: c.revision()}, oomKilled: c.oomKills()}
+	// It only looks, so that it need not wait for the answer.
+	r.cli = sync.OnceValues(findCLI)
+	go r.cli()
 	taken := r.reporter.post(stop, event.TypeRunTaken, "taken", event.Taken{UID: spec.UID})
 	switch taken {
 	case accepted:
@@ -54,6 +59,8 @@ type runner struct {
 	finished event.Finished
 	// running is the report that the operation has begun, if it goes on.
 	running background
+	// cli finds the version of the image's CLI.
+	cli func() (semver.Version, error)
 	// oomKilled is what oomKills was when the run began.
 	oomKilled int
 }
@@ -71,7 +78,7 @@ func (r *runner) perform(stop context.Context) error {
 		return faultf(autov1alpha1.ReasonWorkspaceFailed, "%v", err)
 	}
 	r.scrubber = newScrubber(env)
-	version, err := findCLI()
+	version, err := r.cli()
 	if err != nil {
 		return err
 	}
