@@ -49,6 +49,9 @@ dev: tools build ## Run Updraft on this machine until Ctrl-C
 cluster: $(SERVERS) $(CLUSTER) ## Bring a one-node cluster with Knative up, in namespaces of its own (root, Debian)
 	@test/cluster/up
 
+.PHONY: cluster-programs
+cluster-programs: $(SERVERS) $(CLUSTER) $(BIN)/ko ## Build what that cluster runs, and ko, once (as make cluster does)
+
 .PHONY: cluster-prove
 cluster-prove: ## Check that everything on that cluster works
 	@test/cluster/prove
@@ -57,9 +60,11 @@ cluster-prove: ## Check that everything on that cluster works
 cluster-down: ## End that cluster and remove every trace of it
 	@test/cluster/down
 
-# The version that the objects of an installation carry, what else ko is told, and
-# KEEP=1 for make uninstall.
+# The version that the objects of an installation carry, the kustomize folder that is
+# installed (config, or an overlay of it), what else ko is told, and KEEP=1 for make
+# uninstall.
 VERSION ?= devel
+OVERLAY ?= config
 KO_FLAGS ?=
 KEEP ?=
 # What make bench-cluster is told: -warm, -zero and -many, each a number.
@@ -69,7 +74,7 @@ BENCH_FLAGS ?=
 install: build $(BIN)/kubectl $(BIN)/ko ## Install Updraft on KUBECONFIG's cluster, with images that go to KO_DOCKER_REPO
 	@$(BIN)/updraft preflight
 	@manifests=$$(mktemp) && trap 'rm -f "$$manifests"' EXIT && \
-		hack/resolve.sh $(VERSION) --sbom=none $(KO_FLAGS) >"$$manifests" && $(BIN)/updraft install -f "$$manifests"
+		hack/resolve.sh $(OVERLAY) $(VERSION) --sbom=none $(KO_FLAGS) >"$$manifests" && $(BIN)/updraft install -f "$$manifests"
 
 .PHONY: uninstall
 uninstall: build ## Take Updraft away from KUBECONFIG's cluster (KEEP=1: all but CRDs and what users applied)
@@ -77,7 +82,7 @@ uninstall: build ## Take Updraft away from KUBECONFIG's cluster (KEEP=1: all but
 
 .PHONY: release
 release: $(BIN)/kubectl $(BIN)/ko ## Write release/updraft.yaml and release/images.txt, with images that go to KO_DOCKER_REPO
-	@hack/release.sh $(VERSION) $(KO_FLAGS)
+	@hack/release.sh $(OVERLAY) $(VERSION) $(KO_FLAGS)
 
 ##@ Build
 

@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# Installs Updraft on a cluster and tests it there, end to end.
+# Installs Updraft on a cluster, tests it there end to end, and leaves the cluster
+# as it was found.
 # Usage: hack/e2e.sh [FLAG OF go test]...
 #
 # The cluster is KUBECONFIG's, with KO_DOCKER_REPO for our images and, for the
 # runs, RUN_IMAGE with the CLI and its YAML language host. Without KUBECONFIG it is
-# make cluster's, which is brought up, and the image is built from .bin/.
+# make cluster's, which is brought up, and the image is built from .bin/. With KEEP=1
+# what was installed stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kubectl=$PWD/.bin/kubectl
+began=$(date +%s)
+say() { printf '%s (%d s after the start)\n' "$*" $(($(date +%s) - began)); }
 
 if [ -z "${KUBECONFIG:-}" ]; then
 	make --no-print-directory cluster
@@ -15,16 +19,46 @@ if [ -z "${KUBECONFIG:-}" ]; then
 	RUN_IMAGE=$(.bin/cluster/images -registry "$KO_DOCKER_REPO" -known .cluster/images/run.known \
 		run=.bin/pulumi,.bin/pulumi-language-yaml | awk '{print $2}')
 fi
-make --no-print-directory install KO_FLAGS="${KO_FLAGS:-}"
 
-echo "Setting up for the tests: ${RUN_IMAGE:-the default image} for runs, functions scale to zero in seconds"
-if [ -n "${RUN_IMAGE:-}" ]; then
-	"$kubectl" -n updraft-system patch configmap config-updraft --type merge -p "{\"data\":{\"default-run-image\":\"$RUN_IMAGE\"}}"
+# The overlay is where kustomize finds config from.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+found=
+if "$kubectl" get namespace updraft-system >/dev/null 2>&1; then found=1; else go run ./test/objects/list >"$work/before"; fi
+
+say "Installing: functions scale to zero after seconds, the image of runs is ${RUN_IMAGE:-the default}"
+mkdir "$work/overlay"
+cat >"$work/overlay/kustomization.yaml" <<E
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+sortOptions: {order: fifo}
+resources: [$(realpath --relative-to="$work/overlay" config)]
+patches:
+- target: {group: serving.knative.dev, kind: Service}
+  patch: |
+    apiVersion: serving.knative.dev/v1
+    kind: Service
+    metadata: {name: any}
+    spec: {template: {metadata: {annotations: {autoscaling.knative.dev/window: 6s}}}}
+- target: {kind: ConfigMap, name: config-updraft}
+  patch: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: any}
+    data: {${RUN_IMAGE:+default-run-image: "$RUN_IMAGE"}}
+E
+make --no-print-directory install OVERLAY="$work/overlay" KO_FLAGS="${KO_FLAGS:-}"
+
+say "Testing"
+go test -tags e2e -count 1 -parallel 3 -timeout 80m -v "$@" ./test/e2e
+
+[ -z "$found${KEEP:-}" ] || exit 0
+say "Uninstalling"
+make --no-print-directory uninstall
+go run ./test/objects/list >"$work/after"
+# What Knative makes by itself when it is first used is its own.
+if ! diff "$work/before" "$work/after"; then
+	echo "The cluster is not as it was before Updraft was installed: < is gone, > is left" >&2
+	exit 1
 fi
-"$kubectl" -n updraft-system get services.serving.knative.dev -o name | while read -r service; do
-	"$kubectl" -n updraft-system patch "$service" --type merge \
-		-p '{"spec":{"template":{"metadata":{"annotations":{"autoscaling.knative.dev/window":"6s"}}}}}'
-done
-"$kubectl" -n updraft-system wait services.serving.knative.dev --all --for=condition=Ready --timeout=300s
-
-go test -tags e2e -count 1 -timeout 80m -v "$@" ./test/e2e
+say "The cluster is as it was before"

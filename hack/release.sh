@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Writes a release: release/updraft.yaml, which updraft install applies, and
 # release/images.txt with every image that it makes a cluster pull.
-# Usage: hack/release.sh VERSION [FLAG OF KO]...
+# Usage: hack/release.sh FOLDER VERSION [FLAG OF KO]...
 set -euo pipefail
 cd "$(dirname "$0")/.."
-version=$1
+version=$2
 mkdir -p release
 hack/resolve.sh "$@" >release/updraft.yaml.part
 {

@@ -6,8 +6,8 @@
 // make namespaces. What it makes is in namespaces of its own, in which Pod
 // Security admits only what is restricted.
 //
-// The tests run one after another: what a test waits for is also that nothing of
-// ours runs any more when it has ended.
+// The tests that wait until nothing of ours runs any more come first, one after
+// another; those that do not are Parallel.
 package e2e
 
 import (

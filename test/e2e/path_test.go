@@ -46,6 +46,7 @@ func TestTheSampleHelloFromZeroToZero(t *testing.T) {
 }
 
 func TestAProgramThatFailsIsTriedAgainByItself(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	s.apply(`
 apiVersion: pulumi.com/v1
@@ -86,6 +87,7 @@ func TestAStackThatIsAppliedWhileTheSourceIsDown(t *testing.T) {
 }
 
 func TestNamespacesComeAndGoInMidRun(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	s.program()
 	for i, name := range []string{"one", "two", "three"} {

@@ -15,6 +15,7 @@ const soon = 60 * time.Second
 var errNotYet = errors.New("not yet")
 
 func TestARunThatCannotStartSaysWhyAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		before, spec string
 		reason, text string
@@ -44,6 +45,7 @@ func TestARunThatCannotStartSaysWhyAtOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSpace(t)
 			s.program()
 			if c.before != "" {
@@ -60,6 +62,7 @@ func TestARunThatCannotStartSaysWhyAtOnce(t *testing.T) {
 }
 
 func TestARunThatIsKilledForItsMemorySaysSo(t *testing.T) {
+	t.Parallel()
 	s := newSpace(t)
 	s.program()
 	s.apply(s.stackOf("app", `{workspaceTemplate: {spec: {resources: {limits: {memory: 24Mi}}}}}`))

@@ -22,6 +22,7 @@ import (
 	"github.com/updraft-dev/updraft/cmd/updraft/install"
 	"github.com/updraft-dev/updraft/pkg/local/controlplane"
 	"github.com/updraft-dev/updraft/pkg/local/controlplane/planetest"
+	"github.com/updraft-dev/updraft/test/objects"
 )
 
 // knative are the CRDs that an installation needs, of the modules that we build
@@ -277,29 +278,8 @@ func (w *world) control(ctx context.Context, kind schema.GroupVersionResource, a
 	}
 }
 
-// objects are all that a cluster has, by kind, namespace, name and UID, but what
-// only tells of others.
+// objects are the UIDs of all that a cluster has.
 func (w *world) objects() map[string]string {
 	w.t.Helper()
-	lists, err := w.admin.client.Discovery().ServerPreferredResources()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	all := map[string]string{}
-	for _, list := range lists {
-		group := must(schema.ParseGroupVersion(list.GroupVersion))
-		for _, r := range list.APIResources {
-			if !strings.Contains(fmt.Sprint(r.Verbs), "list") || r.Kind == "Event" || r.Kind == "Lease" || r.Kind == "ComponentStatus" || r.Kind == "APIService" {
-				continue
-			}
-			found, err := w.admin.dynamic.Resource(group.WithResource(r.Name)).List(w.t.Context(), metav1.ListOptions{})
-			if err != nil {
-				w.t.Fatalf("cannot list %s: %v", r.Name, err)
-			}
-			for _, o := range found.Items {
-				all[fmt.Sprintf("%s/%s %s/%s", group.Group, r.Kind, o.GetNamespace(), o.GetName())] = string(o.GetUID())
-			}
-		}
-	}
-	return all
+	return must(objects.All(w.t.Context(), w.plane.Config))
 }
