@@ -50,7 +50,14 @@ E
 make --no-print-directory install OVERLAY="$work/overlay" KO_FLAGS="${KO_FLAGS:-}"
 
 say "Testing"
+GIT_IMAGE=$(.bin/ko build --base-import-paths --sbom=none ${KO_FLAGS:-} ./test/e2e/gitserver)
+export GIT_IMAGE
 go test -tags e2e -count 1 -parallel 3 -timeout 80m -v "$@" ./test/e2e
+
+say "Upgrading to a release"
+OUT=$work/release make --no-print-directory release VERSION=0.0.0-e2e OVERLAY="$work/overlay" KO_FLAGS="${KO_FLAGS:-}"
+.bin/updraft install -f "$work/release/updraft.yaml"
+"$kubectl" get services.serving.knative.dev -n updraft-system -L app.kubernetes.io/version
 
 [ -z "$found${KEEP:-}" ] || exit 0
 say "Uninstalling"

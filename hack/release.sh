@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
-# Writes a release: release/updraft.yaml, which updraft install applies, and
-# release/images.txt with every image that it makes a cluster pull.
-# Usage: hack/release.sh FOLDER VERSION [FLAG OF KO]...
+# Writes a release: updraft.yaml, which updraft install applies, and images.txt with
+# every image that it makes a cluster pull, and the versions that it is tested on.
+# Usage: hack/release.sh FOLDER VERSION [FLAG OF KO]..., with OUT as the folder to
+# write to; the default is release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$2
-mkdir -p release
-hack/resolve.sh "$@" >release/updraft.yaml.part
+out=${OUT:-release}
+mkdir -p "$out"
+hack/resolve.sh "$@" >"$out/updraft.yaml.part"
+tested() { sed -n "s/^\t$1 *= \"\(.*\)\"/\1/p" cmd/updraft/install/preflight.go; }
 {
-	echo "# Images of Updraft $version: its functions and the agent, then what a run"
-	echo "# pulls whose Stack names no image."
-	grep -oE '(image|value): [^ ]+@sha256:[0-9a-f]{64}' release/updraft.yaml.part | cut -d ' ' -f 2 | sort -u
-	sed -n 's/^ *default-run-image: //p' release/updraft.yaml.part
-} >release/images.txt.part
-mv release/updraft.yaml.part release/updraft.yaml
-mv release/images.txt.part release/images.txt
-cat release/images.txt
+	echo "# Updraft $version, tested on Kubernetes $(tested testedKubernetes) and Knative $(tested testedKnative)."
+	echo "# Its functions and the agent:"
+	grep -oE '(image|value): [^ ]+@sha256:[0-9a-f]{64}' "$out/updraft.yaml.part" | cut -d ' ' -f 2 | sort -u
+	echo "# What a run pulls whose Stack names no image, and one of the security profile baseline:"
+	sed -n 's/^\tDefaultImage[A-Za-z]* *= "\(.*\)"/\1/p' pkg/run/job.go
+} >"$out/images.txt.part"
+mv "$out/updraft.yaml.part" "$out/updraft.yaml"
+mv "$out/images.txt.part" "$out/images.txt"
+cat "$out/images.txt"
