@@ -112,6 +112,9 @@ $(BIN)/pulumi: tools/pulumi/go.mod
 	$(call tool,pulumi,github.com/pulumi/pulumi/pkg/v3/cmd/pulumi,$(PULUMI_LDFLAGS))
 $(BIN)/pulumi-language-yaml: tools/pulumi-yaml/go.mod
 	$(call tool,pulumi-yaml,github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml,-s -w)
+$(BIN)/pulumi-resource-kubernetes: tools/provider/go.mod tools/provider/main.go tools/provider/build.sh
+	@echo "$$(date +%H:%M:%S) Building the Kubernetes provider from its Go module (once; about 15 minutes on two cores)"
+	@set -o pipefail && tools/provider/build.sh $@ 2>&1 | { grep -v '^go: downloading' || true; }
 $(BIN)/ko: tools/ko/go.mod
 	$(call tool,ko,github.com/google/ko,-s -w)
 $(BIN)/controller-gen: tools/generators/go.mod
@@ -151,7 +154,7 @@ e2e: tools build $(BIN)/ko ## Install on KUBECONFIG's cluster, or on make cluste
 	@hack/e2e.sh -short
 
 .PHONY: e2e-long
-e2e-long: tools build $(BIN)/ko ## The same, with 20 applies from zero in a row and with 50 Stacks
+e2e-long: tools build $(BIN)/ko $(BIN)/pulumi-resource-kubernetes ## The same, with 20 applies from zero in a row, 50 Stacks, and programs with real objects
 	@hack/e2e.sh
 
 .PHONY: abuse

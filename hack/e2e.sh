@@ -4,9 +4,9 @@
 # Usage: hack/e2e.sh [FLAG OF go test]...
 #
 # The cluster is KUBECONFIG's, with KO_DOCKER_REPO for our images and, for the
-# runs, RUN_IMAGE with the CLI and its YAML language host. Without KUBECONFIG it is
-# make cluster's, which is brought up, and the image is built from .bin/. With KEEP=1
-# what was installed stays.
+# runs, RUN_IMAGE with the CLI, its YAML language host and (for make e2e-long) the
+# Kubernetes provider. Without KUBECONFIG it is make cluster's, which is brought up,
+# and the image is built from .bin/. With KEEP=1 what was installed stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kubectl=$PWD/.bin/kubectl
@@ -16,8 +16,9 @@ say() { printf '%s (%d s after the start)\n' "$*" $(($(date +%s) - began)); }
 if [ -z "${KUBECONFIG:-}" ]; then
 	make --no-print-directory cluster
 	. .cluster/env
-	RUN_IMAGE=$(.bin/cluster/images -registry "$KO_DOCKER_REPO" -known .cluster/images/run.known \
-		run=.bin/pulumi,.bin/pulumi-language-yaml | awk '{print $2}')
+	programs=.bin/pulumi,.bin/pulumi-language-yaml
+	if [ -e .bin/pulumi-resource-kubernetes ]; then programs+=,.bin/pulumi-resource-kubernetes; fi
+	RUN_IMAGE=$(.bin/cluster/images -registry "$KO_DOCKER_REPO" -known .cluster/images/run.known "run=$programs" | awk '{print $2}')
 fi
 
 # The overlay is where kustomize finds config from.

@@ -12,6 +12,7 @@ import (
 func main() {
 	start.Main(stack.Name, func(p start.Parts) transport.Handle {
 		f := &stack.Function{Clients: p.Clients, Alarms: p.Alarms, Broker: p.Broker, Now: time.Now, Log: p.Log}
+		p.Leaving(f.Leave)
 		return f.Handle
 	})
 }

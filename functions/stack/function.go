@@ -33,6 +33,8 @@ type Function struct {
 	Broker  transport.Sender
 	Now     func() time.Time
 	Log     *slog.Logger
+
+	seen seen
 }
 
 // Handle looks at what an event is about.
@@ -43,6 +45,7 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	}
 	switch about.Kind {
 	case event.KindStack:
+		f.seen.add(about)
 		alarm, err := f.lookAtStack(ctx, about.Namespace, about.Name)
 		if err != nil || e.Type() != event.TypePing || !alarm.IsZero() {
 			return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -27,15 +28,43 @@ type Function struct {
 	Broker  transport.Sender
 	Now     func() time.Time
 	Log     *slog.Logger
+
+	mu sync.Mutex
+	// began is when this pod last began a sweep that came to its end.
+	began time.Time
 }
 
-// Handle sweeps, whatever the event is about.
+// clocks is by how much the clocks of two nodes may differ.
+const clocks = time.Second
+
+// Handle sweeps, whatever the event is about, unless a sweep that began later than
+// what is told has swept already: a restart of the source, or the end of a burst,
+// is told several times. One sweep goes on at a time.
 func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if covered(e.Time(), f.began) {
+		return nil
+	}
+	now := f.Now()
+	if err := f.sweep(ctx, e, now); err != nil {
+		return err
+	}
+	f.began = now
+	return nil
+}
+
+// covered says that a sweep which began then has seen all that was before told,
+// which is zero if the event does not say when it was.
+func covered(told, began time.Time) bool {
+	return !told.IsZero() && told.Add(clocks).Before(began)
+}
+
+func (f *Function) sweep(ctx context.Context, e cloudevents.Event, now time.Time) error {
 	w, err := f.world(ctx)
 	if err != nil {
 		return err
 	}
-	now := f.Now()
 	missed := Missed(w)
 	for _, ref := range missed {
 		id := ref.String() + "/" + strconv.FormatInt(now.UnixMilli(), 10)

@@ -51,7 +51,13 @@ type Parts struct {
 	Broker   transport.Sender
 	Settings run.Settings
 	Log      *slog.Logger
+	// Leaving is told what is to be done when the process was told to stop and the
+	// last request is answered; the context that it gets has some seconds.
+	Leaving func(func(context.Context))
 }
+
+// farewell is how long what is done at the end may take.
+const farewell = 5 * time.Second
 
 // Main serves the function that assemble makes of its parts. It does not return.
 func Main(name string, assemble func(Parts) transport.Handle) {
@@ -80,7 +86,17 @@ func serve(ctx context.Context, log *slog.Logger, assemble func(Parts) transport
 	if err != nil {
 		return err
 	}
-	return transport.Serve(ctx, fmt.Sprintf(":%d", env.Port), transport.Handler(log, assemble(*parts)))
+	var leave []func(context.Context)
+	parts.Leaving = func(do func(context.Context)) { leave = append(leave, do) }
+	if err := transport.Serve(ctx, fmt.Sprintf(":%d", env.Port), transport.Handler(log, assemble(*parts))); err != nil {
+		return err
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	for _, do := range leave {
+		do(last)
+	}
+	return nil
 }
 
 // NewParts makes the parts of a function that acts with the rights of config.
