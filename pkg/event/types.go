@@ -28,6 +28,10 @@ const (
 	TypeStackDeleted = "dev.updraft.stack.deleted"
 )
 
+// PrefixRequest begins the type of every request from outside; what is asked for
+// follows. Only the gateway takes them.
+const PrefixRequest = "dev.updraft.request."
+
 // PrefixAPIServer begins the type of every event of an ApiServerSource in
 // Reference mode.
 const PrefixAPIServer = "dev.knative.apiserver.ref."

@@ -28,12 +28,12 @@ type ban struct {
 
 var bans = []ban{
 	{
-		From:    []string{"pkg/stack", "pkg/run", "pkg/event", "pkg/apis"},
+		From:    []string{"pkg/stack", "pkg/run", "pkg/event", "pkg/request", "pkg/apis"},
 		Imports: []string{"k8s.io/client-go", module + "pkg/client", module + "pkg/record"},
 		Why:     "they decide purely: no client, so that tables and simulations can hold them",
 	},
 	{
-		From:    []string{"pkg/stack", "pkg/run", "pkg/event", "pkg/apis"},
+		From:    []string{"pkg/stack", "pkg/run", "pkg/event", "pkg/request", "pkg/apis"},
 		Imports: []string{"net/http", "os", "log", "log/slog", "context"},
 		Direct:  true,
 		Why:     "they decide purely: no I/O, no environment, nothing to wait for",
@@ -69,6 +69,12 @@ var bans = []ban{
 		Why:     "functions meet only through objects and events",
 	},
 	{
+		From:    []string{"functions/gateway"},
+		Imports: []string{module + "functions/"},
+		Except:  []string{module + "functions/gateway"},
+		Why:     "functions meet only through objects and events",
+	},
+	{
 		From:    []string{"pkg"},
 		Imports: []string{module + "functions", module + "cmd", module + "sources"},
 		Why:     "imports point one way: cmd, then functions and sources, then pkg",
@@ -79,12 +85,12 @@ var bans = []ban{
 		Why:     "imports point one way: cmd, then functions and sources, then pkg",
 	},
 	{
-		From:    []string{"cmd/stack", "cmd/update", "cmd/status", "cmd/source", "cmd/sweep", "functions"},
+		From:    []string{"cmd/stack", "cmd/update", "cmd/status", "cmd/source", "cmd/sweep", "cmd/gateway", "functions"},
 		Imports: []string{"github.com/pulumi", "knative.dev", "sigs.k8s.io/controller-runtime", module + "pkg/local", module + "pkg/agent", module + "pkg/fetch", "k8s.io/client-go/informers", "k8s.io/client-go/kubernetes/typed/apps"},
 		Why:     "a function's binary links only what it needs: cold start is a feature",
 	},
 	{
-		From:    []string{"cmd/stack", "cmd/update", "cmd/status", "cmd/sweep", "functions/stack", "functions/update", "functions/status", "functions/sweep", "pkg/record"},
+		From:    []string{"cmd/stack", "cmd/update", "cmd/status", "cmd/sweep", "cmd/gateway", "functions/stack", "functions/update", "functions/status", "functions/sweep", "functions/gateway", "pkg/record"},
 		Imports: []string{module + "pkg/gitremote", "github.com/go-git"},
 		Why:     "only the source function and the agent speak to git repositories",
 	},
@@ -94,7 +100,7 @@ var bans = []ban{
 		Why:     "a run has no right on the API server, so its agent has no client of it",
 	},
 	{
-		From:    []string{"functions", "pkg/stack", "pkg/run", "pkg/event", "pkg/apis", "pkg/record", "pkg/transport"},
+		From:    []string{"functions", "pkg/stack", "pkg/run", "pkg/event", "pkg/request", "pkg/apis", "pkg/record", "pkg/transport"},
 		Imports: []string{"github.com/kelseyhightower/envconfig", "os/exec"},
 		Direct:  true,
 		Why:     "the environment is read in mains, and processes are started only in pkg/agent and pkg/local",

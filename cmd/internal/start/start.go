@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/kelseyhightower/envconfig"
 	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/updraft-dev/updraft/pkg/record"
@@ -41,15 +43,21 @@ type Environment struct {
 	RunImage string `envconfig:"DEFAULT_RUN_IMAGE"`
 	// Timeout of runs whose Update names none.
 	Timeout time.Duration `envconfig:"DEFAULT_TIMEOUT" default:"1h"`
+	// Audience that a token for the gateway must have been made for.
+	Audience string `envconfig:"GATEWAY_AUDIENCE" default:"updraft-gateway"`
+	// ClusterTokens says whether the gateway takes a token for the API server too.
+	ClusterTokens bool `envconfig:"GATEWAY_CLUSTER_TOKENS" default:"false"`
 }
 
 // Parts are what a function is made of.
 type Parts struct {
 	Clients  *record.Clients
 	Tokens   authenticationv1client.TokenReviewsGetter
+	Access   authorizationv1client.SubjectAccessReviewsGetter
 	Alarms   *record.Alarms
 	Broker   transport.Sender
 	Settings run.Settings
+	Gateway  GatewaySettings
 	Log      *slog.Logger
 	// Leaving is told what is to be done when the process was told to stop and the
 	// last request is answered; the context that it gets has some seconds.
@@ -59,8 +67,19 @@ type Parts struct {
 // farewell is how long what is done at the end may take.
 const farewell = 5 * time.Second
 
+// GatewaySettings are those of the gateway alone.
+type GatewaySettings struct {
+	Audience      string
+	ClusterTokens bool
+}
+
 // Main serves the function that assemble makes of its parts. It does not return.
 func Main(name string, assemble func(Parts) transport.Handle) {
+	MainHTTP(name, func(p Parts) http.Handler { return transport.Handler(p.Log, assemble(p)) })
+}
+
+// MainHTTP serves a function that answers HTTP itself. It does not return.
+func MainHTTP(name string, assemble func(Parts) http.Handler) {
 	log := slog.New(slog.NewJSONHandler(os.Stdout, nil)).With("function", name)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -70,7 +89,7 @@ func Main(name string, assemble func(Parts) transport.Handle) {
 	}
 }
 
-func serve(ctx context.Context, log *slog.Logger, assemble func(Parts) transport.Handle) error {
+func serve(ctx context.Context, log *slog.Logger, assemble func(Parts) http.Handler) error {
 	var env Environment
 	if err := envconfig.Process("", &env); err != nil {
 		return fmt.Errorf("cannot read the environment: %w", err)
@@ -88,7 +107,7 @@ func serve(ctx context.Context, log *slog.Logger, assemble func(Parts) transport
 	}
 	var leave []func(context.Context)
 	parts.Leaving = func(do func(context.Context)) { leave = append(leave, do) }
-	if err := transport.Serve(ctx, fmt.Sprintf(":%d", env.Port), transport.Handler(log, assemble(*parts))); err != nil {
+	if err := transport.Serve(ctx, fmt.Sprintf(":%d", env.Port), assemble(*parts)); err != nil {
 		return err
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
@@ -105,17 +124,24 @@ func NewParts(config *rest.Config, env Environment, log *slog.Logger) (*Parts, e
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := authenticationv1client.NewForConfig(config)
+	reviews := rest.CopyConfig(config)
+	reviews.QPS = -1 // one for each request, and the API server has its own fairness
+	tokens, err := authenticationv1client.NewForConfig(reviews)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for token reviews: %w", err)
+	}
+	access, err := authorizationv1client.NewForConfig(reviews)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client for access reviews: %w", err)
 	}
 	broker, err := transport.NewSender(env.BrokerURL)
 	if err != nil {
 		return nil, err
 	}
 	return &Parts{
-		Clients: clients, Tokens: tokens, Broker: broker, Log: log,
+		Clients: clients, Tokens: tokens, Access: access, Broker: broker, Log: log,
 		Alarms:   &record.Alarms{Client: clients.Dynamic, BrokerNamespace: env.BrokerNamespace, BrokerName: env.BrokerName},
 		Settings: run.Settings{AgentImage: env.AgentImage, ReportURL: env.ReportURL, RunImage: env.RunImage, Timeout: env.Timeout},
+		Gateway:  GatewaySettings{Audience: env.Audience, ClusterTokens: env.ClusterTokens},
 	}, nil
 }

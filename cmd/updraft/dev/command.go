@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"github.com/updraft-dev/updraft/functions/gateway"
 )
 
 // startTime is how long everything may take to come up.
@@ -68,6 +70,10 @@ func runDev(ctx context.Context, out io.Writer, f flags) (err error) {
 	screen.say("")
 	screen.say("  export KUBECONFIG=%s", e.Kubeconfig)
 	screen.say("  kubectl apply -f samples/hello && kubectl get stacks --watch")
+	screen.say("")
+	screen.say("It takes events from outside (docs/events-in.md) at")
+	screen.say("")
+	screen.say("  export GATEWAY=%s", e.Functions[gateway.Name])
 	screen.say("")
 	screen.say("Ctrl-C stops everything.")
 	watched := make(chan struct{})

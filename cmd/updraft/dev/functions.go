@@ -16,6 +16,7 @@ import (
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/updraft-dev/updraft/cmd/internal/start"
+	"github.com/updraft-dev/updraft/functions/gateway"
 	"github.com/updraft-dev/updraft/functions/source"
 	"github.com/updraft-dev/updraft/functions/stack"
 	"github.com/updraft-dev/updraft/functions/status"
@@ -26,12 +27,31 @@ import (
 	"github.com/updraft-dev/updraft/pkg/transport"
 )
 
+// gatewayAudience is the default of an installation.
+const gatewayAudience = "updraft-gateway"
+
 type servers struct {
 	ctx context.Context //nolint:containedctx // the life of all parts
 }
 
 // assemble makes each function of its parts.
-func (e *Environment) assemble() map[string]func(start.Parts) transport.Handle {
+func (e *Environment) assemble() map[string]func(start.Parts) http.Handler {
+	all := map[string]func(start.Parts) http.Handler{
+		gateway.Name: func(p start.Parts) http.Handler {
+			return &gateway.Function{
+				Pulumi: p.Clients.Pulumi, Tokens: p.Tokens, Access: p.Access,
+				Audience: p.Gateway.Audience, ClusterTokens: p.Gateway.ClusterTokens, Log: p.Log,
+			}
+		},
+	}
+	for name, assemble := range e.woken() {
+		all[name] = func(p start.Parts) http.Handler { return transport.Handler(p.Log, assemble(p)) }
+	}
+	return all
+}
+
+// woken are the functions that a Trigger wakes.
+func (e *Environment) woken() map[string]func(start.Parts) transport.Handle {
 	now := e.options.Now
 	return map[string]func(start.Parts) transport.Handle{
 		stack.Name: func(p start.Parts) transport.Handle {
@@ -70,12 +90,12 @@ func (e *Environment) startFunctions(ctx context.Context) error {
 	for name, assemble := range functions {
 		parts, err := start.NewParts(e.as(name), start.Environment{
 			BrokerURL: e.BrokerURL, BrokerNamespace: SystemNamespace, BrokerName: "updraft",
-			ReportURL: e.Functions[status.Name], AgentImage: agentImage,
+			ReportURL: e.Functions[status.Name], AgentImage: agentImage, Audience: gatewayAudience,
 		}, e.options.Log.With("function", name))
 		if err != nil {
 			return err
 		}
-		e.serve(name, listeners[name], e.options.Wrap(name, transport.Handler(parts.Log, assemble(*parts))))
+		e.serve(name, listeners[name], e.options.Wrap(name, assemble(*parts)))
 	}
 	return nil
 }

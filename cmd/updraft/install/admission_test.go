@@ -28,6 +28,7 @@ import (
 
 var (
 	stacks      = schema.GroupVersionResource{Group: "pulumi.com", Version: "v1", Resource: "stacks"}
+	updates     = schema.GroupVersionResource{Group: "auto.pulumi.com", Version: "v1alpha1", Resource: "updates"}
 	pingSources = schema.GroupVersionResource{Group: "sources.knative.dev", Version: "v1", Resource: "pingsources"}
 )
 
@@ -92,6 +93,7 @@ func TestWhatAFunctionMayDoAndMayNot(t *testing.T) {
 	if _, err := admin.client.BatchV1().Jobs("default").Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	gateway := as(t, plane, "updraft-gateway")
 	brain, launcher, status := as(t, plane, "updraft-stack"), as(t, plane, "updraft-update"), as(t, plane, "updraft-status")
 	planetest.Eventually(t, "the policies are in force", func() error {
 		if err := create(t.Context(), launcher, job("kube-mine", "canary", nil)); !apierrors.IsInvalid(err) {
@@ -121,6 +123,32 @@ func TestWhatAFunctionMayDoAndMayNot(t *testing.T) {
 		"a new annotation":        {do: func() error { return patch(brain, `{"metadata":{"annotations":{"example.com/x":"b"}}}`) }, refused: "annotations"},
 		"another finalizer":       {do: func() error { return patch(brain, `{"metadata":{"finalizers":["finalizer.stack.pulumi.com"]}}`) }, refused: "finalizers"},
 		"an admin's spec":         {do: func() error { return patch(admin, `{"spec":{"refresh":true},"metadata":{"labels":{"team":"c"}}}`) }},
+
+		"what a request asks": {do: func() error {
+			return patch(gateway, `{"metadata":{"annotations":{"pulumi.com/reconciliation-request":"3","updraft.dev/cancel":"x","updraft.dev/requests":"x","updraft.dev/requested-by":"x"}}}`)
+		}},
+		"a request that lets go": {do: func() error { return patch(gateway, `{"metadata":{"annotations":{"updraft.dev/let-go":"true"}}}`) }, refused: "ask for something"},
+		"a request that forgets": {do: func() error { return patch(gateway, `{"metadata":{"annotations":{"updraft.dev/x":null}}}`) }, refused: "ask for something"},
+		"a request with a finalizer": {do: func() error {
+			return patch(gateway, `{"metadata":{"finalizers":["example.com/theirs","finalizer.stack.pulumi.com"]}}`)
+		}, refused: "finalizers"},
+		"a request for another spec": {do: func() error { return patch(gateway, `{"spec":{"stack":"prod"}}`) }, refused: "spec"},
+		"an Update that is asked for": {do: func() error {
+			return update(t.Context(), gateway, metav1.ObjectMeta{Annotations: map[string]string{"updraft.dev/request": "x", "updraft.dev/requested-by": "y"}})
+		}},
+		"an Update that nobody asked for": {do: func() error { return update(t.Context(), gateway, metav1.ObjectMeta{}) }, refused: "by hand"},
+		"an Update made for a Stack": {do: func() error {
+			return update(t.Context(), gateway, metav1.ObjectMeta{Annotations: map[string]string{"updraft.dev/request": "x", "updraft.dev/stack-uid": "1"}})
+		}, refused: "by hand"},
+		"an Update with a label": {do: func() error {
+			return update(t.Context(), gateway, metav1.ObjectMeta{Annotations: map[string]string{"updraft.dev/request": "x"}, Labels: map[string]string{"a": "b"}})
+		}, refused: "by hand"},
+		"an Update of an owner": {do: func() error {
+			return update(t.Context(), gateway, metav1.ObjectMeta{Annotations: map[string]string{"updraft.dev/request": "x"}, OwnerReferences: []metav1.OwnerReference{stackRef(stack)}})
+		}, refused: "by hand"},
+		"an admin's Update": {do: func() error {
+			return update(t.Context(), admin, metav1.ObjectMeta{Labels: map[string]string{"a": "b"}})
+		}},
 
 		"the Job of an Update": {do: func() error { return create(t.Context(), launcher, job("default", "run", of("run"))) }},
 		"a Job of nothing":     {do: func() error { return create(t.Context(), launcher, job("default", "x", nil)) }, refused: "controller is an Update"},
@@ -190,6 +218,18 @@ func TestWhatAFunctionMayDoAndMayNot(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func update(ctx context.Context, who account, meta metav1.ObjectMeta) error {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "auto.pulumi.com/v1alpha1", "kind": "Update", "spec": map[string]any{"workspaceName": "app", "stackName": "dev", "type": "preview"},
+	}}
+	u.SetGenerateName("u-")
+	u.SetAnnotations(meta.Annotations)
+	u.SetLabels(meta.Labels)
+	u.SetOwnerReferences(meta.OwnerReferences)
+	_, err := who.dynamic.Resource(updates).Namespace("default").Create(ctx, u, metav1.CreateOptions{})
+	return err
 }
 
 // of is the reference that makes an Update the controller of its Job.

@@ -116,7 +116,7 @@ func TestLifeOfAnInstallation(t *testing.T) {
 		out := w.succeeds("install", "-f", w.manifests)
 		for _, text := range []string{
 			"CustomResourceDefinition updates.auto.pulumi.com, workspaces.auto.pulumi.com, programs.pulumi.com, stacks.pulumi.com ready after",
-			"Service updraft-stack, updraft-update, updraft-status, updraft-source, updraft-sweep ready after", "Updraft is installed",
+			"Service updraft-stack, updraft-update, updraft-status, updraft-source, updraft-sweep, updraft-gateway ready after", "Updraft is installed",
 		} {
 			if !strings.Contains(out, text) {
 				w.t.Errorf("install does not say %q:\n%s", text, out)

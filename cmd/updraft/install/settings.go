@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,11 +26,28 @@ var settings = map[string]func(string) error{
 	"default-timeout":   isDuration,
 	"broker-url":        isURL,
 	"report-url":        isURL,
+	"gateway-audience":  isAudience,
+	// The function reads it as Go does.
+	"gateway-cluster-tokens": isBool,
 }
 
 func isDuration(value string) error {
 	if d, err := time.ParseDuration(value); err != nil || d < time.Second {
 		return fmt.Errorf("%q is no duration of a second or more, as 90m is", value)
+	}
+	return nil
+}
+
+func isAudience(value string) error {
+	if value == "" || strings.ContainsAny(value, " \"\n") {
+		return fmt.Errorf("%q is no audience, as updraft-gateway is", value)
+	}
+	return nil
+}
+
+func isBool(value string) error {
+	if _, err := strconv.ParseBool(value); err != nil {
+		return fmt.Errorf("%q is neither true nor false", value)
 	}
 	return nil
 }

@@ -14,6 +14,15 @@ const (
 	AnnotationLetGo = "updraft.dev/let-go"
 	// AnnotationCancel names the Update to cancel.
 	AnnotationCancel = "updraft.dev/cancel"
+	// AnnotationRequests keeps which requests from outside the Stack took last:
+	// a hash of the event and what it asked for, of each.
+	AnnotationRequests = "updraft.dev/requests"
+	// AnnotationRequestedBy names who made the last request, on a Stack, or the
+	// one that an Update was created for.
+	AnnotationRequestedBy = "updraft.dev/requested-by"
+	// AnnotationRequest is on an Update that a request from outside created: the
+	// hash of the event.
+	AnnotationRequest = "updraft.dev/request"
 
 	// AnnotationStackUID is on what was made for a Stack: the Stack's UID.
 	AnnotationStackUID = "updraft.dev/stack-uid"
