@@ -61,7 +61,7 @@ func compile(name string, text []byte) (*jsonschema.Schema, error) {
 // Check says what is wrong with an event that is sent to the Broker. What is no
 // event of Updraft's own, or only for itself, is not looked at.
 func (s Schemas) Check(e cloudevents.Event) error {
-	if !strings.HasPrefix(e.Type(), "dev.updraft.") || e.Type() == event.TypeDue {
+	if !strings.HasPrefix(e.Type(), "dev.updraft.stack.") && !strings.HasPrefix(e.Type(), "dev.updraft.run.") {
 		return nil
 	}
 	schema, ok := s[e.Type()]
