@@ -174,7 +174,7 @@ bench-cluster: ## Measure on KUBECONFIG's cluster, on which Updraft is installed
 	@go run ./test/bench/cluster $(BENCH_FLAGS)
 
 .PHONY: generate
-generate: $(GENERATORS) ## Generate deepcopy functions, CRDs, the clientset and the runbook's table
+generate: $(GENERATORS) ## Generate deepcopy functions, CRDs, the clientset, the runbook's table, schemas of events
 	@hack/generate.sh
 
 .PHONY: verify

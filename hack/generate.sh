@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Generates deepcopy functions, CRDs, the clientset and the runbook's table of the
-# tree that it is in, with the generators in $BIN (default: .bin of that tree).
+# Generates deepcopy functions, CRDs, the clientset, the runbook's table, and schemas,
+# docs and EventTypes of events, of the tree that it is in, with the generators in
+# $BIN (default: .bin of that tree).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${BIN:-$PWD/.bin}
@@ -15,3 +16,4 @@ rm -rf pkg/client/clientset
 	--output-pkg $module/pkg/client/clientset --output-dir pkg/client/clientset \
 	--go-header-file $header
 go run ./hack/runbook
+go run ./hack/events

@@ -6,7 +6,7 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 tar -c --exclude=./.git --exclude=./.bin . | tar -x -C "$copy"
 BIN=$PWD/.bin "$copy/hack/generate.sh"
-for generated in pkg/apis pkg/client config/100-crds docs/runbook; do
+for generated in pkg/apis pkg/client config/100-crds docs/runbook docs/events docs/events.md config/410-eventtypes.yaml; do
 	if ! diff -r "$generated" "$copy/$generated"; then
 		echo "$generated is not what the generators give: run make generate and commit" >&2
 		exit 1

@@ -4,5 +4,7 @@
 //
 // The writes of one change, in order: the Stack's finalizer; the claim
 // (status.currentUpdate); the Workspace; the Update. Each may be the last before
-// a crash: whoever looks next goes on from there.
+// a crash: whoever looks next goes on from there. Other systems are told that a
+// Stack is stalled, or let go of, before the write that makes it so: nothing would
+// remember it afterwards.
 package stack

@@ -176,6 +176,9 @@ func (f *Function) writeStatus(ctx context.Context, read *pulumiv1.Stack, status
 	if equality.Semantic.DeepEqual(read.Status, status) {
 		return read, nil
 	}
+	if err := f.tellStalled(ctx, read, &status); err != nil {
+		return nil, err
+	}
 	s := read.DeepCopy()
 	s.Status = status
 	written, err := f.Clients.Pulumi.PulumiV1().Stacks(s.Namespace).UpdateStatus(ctx, s, metav1.UpdateOptions{FieldManager: Name})

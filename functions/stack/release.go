@@ -21,6 +21,9 @@ func (f *Function) release(ctx context.Context, w stack.World, v stack.Verdict) 
 	s := w.Stack.DeepCopy()
 	s.Status = v.Status
 	record.RemoveFinalizer(s)
+	if err := f.tellDeleted(ctx, s); err != nil {
+		return err
+	}
 	if _, err := f.writeStack(ctx, s); err != nil {
 		return err
 	}

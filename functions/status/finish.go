@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
@@ -94,92 +93,6 @@ func (f *Function) unlock(ctx context.Context, u *autov1alpha1.Update) error {
 	return nil
 }
 
-// tellEnd wakes the Updates that wait for the Workspace and the Stacks that wait
-// for this one, and tells other systems.
-func (f *Function) tellEnd(ctx context.Context, u *autov1alpha1.Update) error {
-	if err := f.wakeUpdates(ctx, u); err != nil {
-		return err
-	}
-	state := ""
-	if u.Status.Result != nil {
-		state = string(u.Status.Result.State)
-	}
-	if state != string(autov1alpha1.ResultNotRun) {
-		if err := record.Happened(ctx, f.Clients.Core, Name, updateHappening(u), f.Now()); err != nil {
-			return err
-		}
-	}
-	about := event.Ref{Kind: event.KindUpdate, Namespace: u.Namespace, Name: u.Name}
-	if run.Taken(u) {
-		if err := f.tell(ctx, event.TypeRunFinished, string(u.UID)+"/finished", about, told(u, state)); err != nil {
-			return err
-		}
-	}
-	return f.tellStack(ctx, u, state)
-}
-
-// ended is the data of an event for other systems: names, states, counts and
-// links only.
-type ended struct {
-	Update    string           `json:"update"`
-	Type      string           `json:"type"`
-	State     string           `json:"state"`
-	Reason    string           `json:"reason,omitempty"`
-	Changes   map[string]int64 `json:"changes,omitempty"`
-	Permalink string           `json:"permalink,omitempty"`
-}
-
-func told(u *autov1alpha1.Update, state string) *ended {
-	e := &ended{Update: u.Name, Type: string(u.Spec.Type), State: state, Reason: string(u.FailedReason()), Permalink: u.Status.Permalink}
-	if u.Status.Result != nil {
-		e.Changes = u.Status.Result.Changes
-	}
-	return e
-}
-
-// tellStack tells what the Update made of its Stack, and wakes the Stacks that
-// have it as a prerequisite.
-func (f *Function) tellStack(ctx context.Context, u *autov1alpha1.Update, state string) error {
-	if state == string(autov1alpha1.ResultNotRun) {
-		return nil
-	}
-	name, s, err := f.stackOf(ctx, u)
-	if err != nil || name == "" {
-		return err
-	}
-	about := event.Ref{Kind: event.KindStack, Namespace: u.Namespace, Name: name}
-	if s == nil || string(s.UID) != u.Annotations[pulumiv1.AnnotationStackUID] {
-		if u.Spec.Type == autov1alpha1.DestroyType && state == string(autov1alpha1.ResultSucceeded) {
-			return f.tell(ctx, event.TypeStackDeleted, string(u.UID)+"/"+state, about, told(u, state))
-		}
-		return nil
-	}
-	if s.Status.LastUpdate == nil || s.Status.LastUpdate.Name != u.Name {
-		return nil
-	}
-	if err := record.Happened(ctx, f.Clients.Core, Name, stackHappening(s, u), f.Now()); err != nil {
-		return err
-	}
-	kind := stackEvent(s, u)
-	if err := f.tell(ctx, kind, string(u.UID)+"/"+state, about, told(u, state)); err != nil {
-		return err
-	}
-	return f.wakeDependents(ctx, s, u)
-}
-
-func stackEvent(s *pulumiv1.Stack, u *autov1alpha1.Update) string {
-	switch {
-	case s.Status.LastUpdate.State != pulumiv1.SucceededStackStateMessage && meta.IsStatusConditionTrue(s.Status.Conditions, pulumiv1.StalledCondition):
-		return event.TypeStackStalled
-	case s.Status.LastUpdate.State != pulumiv1.SucceededStackStateMessage:
-		return event.TypeStackFailed
-	case u.Spec.Type == autov1alpha1.DestroyType:
-		return event.TypeStackDeleted
-	default:
-		return event.TypeStackSucceeded
-	}
-}
-
 func (f *Function) wakeUpdates(ctx context.Context, u *autov1alpha1.Update) error {
 	list, err := f.Clients.Pulumi.AutoV1alpha1().Updates(u.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.workspaceName=" + u.Spec.WorkspaceName})
 	if err != nil {
@@ -214,14 +127,6 @@ func (f *Function) wakeDependents(ctx context.Context, s *pulumiv1.Stack, u *aut
 		}
 	}
 	return nil
-}
-
-func (f *Function) tell(ctx context.Context, kind, id string, about event.Ref, data any) error {
-	e, err := event.New(kind, Name, id, about, data)
-	if err != nil {
-		return err
-	}
-	return f.Broker.Send(ctx, e)
 }
 
 // letGo takes the finalizer off: nothing follows from this Update any more.

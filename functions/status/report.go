@@ -147,7 +147,7 @@ func (f *Function) running(ctx context.Context, e cloudevents.Event, u *autov1al
 	if _, err := f.writeStatus(ctx, u, next); err != nil {
 		return err
 	}
-	return f.tell(ctx, event.TypeRunStarted, string(u.UID)+"/started", event.Ref{Kind: event.KindUpdate, Namespace: u.Namespace, Name: u.Name}, nil)
+	return f.tell(ctx, u, event.KindUpdate, u.Name, started(u))
 }
 
 // finished settles the Update by the word of the pod that took it. A repeat of

@@ -4,9 +4,6 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-
-	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
-	"github.com/updraft-dev/updraft/pkg/event"
 )
 
 func TestATokenSpeaksForThePodThatItIsBoundTo(t *testing.T) {
@@ -47,26 +44,5 @@ func TestATokenSpeaksForThePodThatItIsBoundTo(t *testing.T) {
 				t.Errorf("boundPod = %s, %v", got, err)
 			}
 		})
-	}
-}
-
-func TestWhatOtherSystemsAreToldHoldsNoOutput(t *testing.T) {
-	u := anUpdate()
-	settle(u, event.Finished{
-		State: "failed", Reason: "UpdateFailed", Message: "error: hunter2", Permalink: "https://example.com/1", Changes: map[string]int64{"same": 1},
-		Outputs: map[string]event.Output{"token": plain(`"hunter2"`)},
-	}, noon)
-	got := told(u, "failed")
-	if got.Update != "app-1" || got.Type != "up" || got.State != "failed" || got.Reason != string(autov1alpha1.ReasonUpdateFailed) ||
-		got.Permalink != "https://example.com/1" || got.Changes["same"] != 1 {
-		t.Errorf("told = %+v", got)
-	}
-	e, err := event.New(event.TypeRunFinished, Name, "1", event.Ref{Kind: "Update", Namespace: "team", Name: "app-1"}, got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{"update":"app-1","type":"up","state":"failed","reason":"UpdateFailed","changes":{"same":1},"permalink":"https://example.com/1"}`
-	if string(e.Data()) != want {
-		t.Errorf("data = %s", e.Data())
 	}
 }

@@ -18,13 +18,16 @@ const (
 	// TypeRunStarted tells other systems that a run began.
 	TypeRunStarted = "dev.updraft.run.started"
 
-	// TypeStackSucceeded tells other systems that a Stack is up to date.
+	// TypeStackSucceeded tells other systems that an Update of a Stack succeeded.
 	TypeStackSucceeded = "dev.updraft.stack.succeeded"
 	// TypeStackFailed tells other systems that an Update of a Stack failed.
 	TypeStackFailed = "dev.updraft.stack.failed"
 	// TypeStackStalled tells other systems that a Stack needs a person.
 	TypeStackStalled = "dev.updraft.stack.stalled"
-	// TypeStackDeleted tells other systems that a Stack was destroyed.
+	// TypeStackDrifted tells other systems that resources of a Stack were not as
+	// they were left.
+	TypeStackDrifted = "dev.updraft.stack.drifted"
+	// TypeStackDeleted tells other systems that a Stack is let go of.
 	TypeStackDeleted = "dev.updraft.stack.deleted"
 )
 

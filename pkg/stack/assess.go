@@ -164,7 +164,7 @@ func (v *Verdict) waitForRun(w World, now time.Time) {
 // want is the verdict where no Update is under way: whether one is needed, and
 // whether it can be.
 func (v Verdict) want(w World, now time.Time) Verdict {
-	if destroyed(w.Stack) {
+	if Destroyed(w.Stack) {
 		return v.inStep(w, now) // neither spec nor source count any more
 	}
 	if problem := Validate(w.Stack); problem != "" {
@@ -195,6 +195,7 @@ func (v Verdict) want(w World, now time.Time) Verdict {
 		return v
 	}
 	wanted := For{Generation: w.Stack.Generation, Request: request(w.Stack), Revision: revision, Type: wantedType(w.Stack)}
+	wanted.Resync = is.resync && revision != "" // of a revision that nobody saw, nobody knows that it is the same
 	plan, err := NewPlan(w.Stack, wanted, is.why)
 	if err != nil {
 		return v.stall(w, now, pulumiv1.StalledSpecInvalid, "Invalid spec: "+err.Error())

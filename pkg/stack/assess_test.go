@@ -497,7 +497,7 @@ func TestAStackThatResyncs(t *testing.T) {
 			s.Spec.ContinueResyncOnCommitMatch, s.Spec.ResyncFrequencySeconds = true, seconds
 		}
 	}
-	again := For{Generation: 2, Revision: revision, Type: autov1alpha1.UpType}
+	again := For{Generation: 2, Revision: revision, Type: autov1alpha1.UpType, Resync: true}
 	assess(t, map[string]assessment{
 		"A Stack in step has an alarm for its next resync": {
 			world: inWorld(aStack(ran(ago(5*time.Minute)), resyncs(600))),

@@ -26,6 +26,8 @@ const (
 type sync struct {
 	// why a run is needed; "" if none is.
 	why string
+	// resync says that nothing but time asks for it.
+	resync bool
 	// next is when to look again though nothing changes; zero if never.
 	next time.Time
 }
@@ -53,9 +55,9 @@ func synced(stack *pulumiv1.Stack, revision string, now time.Time) sync {
 	}
 }
 
-// destroyed says whether a deleted Stack's destroy has succeeded, so that it may
+// Destroyed says whether a deleted Stack's destroy has succeeded, so that it may
 // go.
-func destroyed(stack *pulumiv1.Stack) bool {
+func Destroyed(stack *pulumiv1.Stack) bool {
 	last := stack.Status.LastUpdate
 	return deleting(stack) && last != nil && last.State == pulumiv1.SucceededStackStateMessage && synced(stack, "", time.Time{}).why == ""
 }
@@ -70,7 +72,9 @@ func syncedAfterSuccess(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState, 
 	if !stack.Spec.ContinueResyncOnCommitMatch {
 		return sync{}
 	}
-	return dueAt(last.LastResyncTime.Add(resyncPeriod(stack)), now, "Resync time elapsed")
+	is := dueAt(last.LastResyncTime.Add(resyncPeriod(stack)), now, "Resync time elapsed")
+	is.resync = is.why != ""
+	return is
 }
 
 func syncedAfterFailure(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState, revision string, now time.Time) sync {

@@ -51,6 +51,9 @@ type For struct {
 	Request    string                  `json:"request,omitempty"`
 	Revision   string                  `json:"revision,omitempty"`
 	Type       autov1alpha1.UpdateType `json:"type"`
+	// Resync says that nothing but time asked for it: the same generation, request
+	// and revision ran last, and succeeded.
+	Resync bool `json:"resync,omitempty"`
 }
 
 // String is the annotation's value.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,7 @@ import (
 	"github.com/updraft-dev/updraft/pkg/event"
 	"github.com/updraft-dev/updraft/pkg/stack"
 	"github.com/updraft-dev/updraft/test/invariants"
+	"github.com/updraft-dev/updraft/test/schemas"
 )
 
 // Secret values: one that the user wrote into the Stack, one that a run puts out.
@@ -129,8 +131,14 @@ func (w *world) checkMade(who string, t target, o *object) {
 	}
 }
 
+// told are the schemas of what other systems are told.
+var told = sync.OnceValue(func() schemas.Schemas { return must(schemas.Load("../..")) })
+
 func (w *world) checkEvent(who string, e cloudevents.Event) {
 	w.checkSecret(who+": event "+e.Type(), must(json.Marshal(e)))
+	if err := told().Check(e); err != nil {
+		w.broken("%s: %v", who, err)
+	}
 }
 
 // check holds what must be true of each change of an object.

@@ -26,6 +26,7 @@ import (
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
 	"github.com/updraft-dev/updraft/test/programs"
+	"github.com/updraft-dev/updraft/test/schemas"
 )
 
 // parallel tests mostly wait for a run, of which two cores bear about four; one
@@ -38,7 +39,9 @@ var lab struct {
 	root   string
 	bin    string
 	agent  string
-	main   *place
+	// schemas of what other systems are told.
+	schemas schemas.Schemas
+	main    *place
 	// moving is the environment whose clock is moved, started by the first test
 	// that needs it.
 	moving func() (*place, error)
@@ -71,6 +74,9 @@ func runAll(m *testing.M) (code int, err error) {
 	if lab.root, lab.bin, err = programs.Find(); err != nil {
 		return 1, err
 	}
+	if lab.schemas, err = schemas.Load(lab.root); err != nil {
+		return 1, err
+	}
 	lab.agent = filepath.Join(lab.folder, "agent")
 	if err := programs.BuildAgent(lab.root, lab.agent); err != nil {
 		return 1, err
@@ -82,16 +88,34 @@ func runAll(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	code = m.Run()
-	return code, errors.Join(finalVerdict(), everyReasonWasProvoked())
+	return code, errors.Join(finalVerdict(), everyReasonWasProvoked(), everythingWasTold())
+}
+
+// everythingWasTold says of which type with a schema no event was sent in the whole
+// run, if all tests were run.
+func everythingWasTold() error {
+	if selected() {
+		return nil
+	}
+	var errs []error
+	for _, eventType := range witness.untold() {
+		errs = append(errs, fmt.Errorf("no test provoked an event %s", eventType))
+	}
+	return errors.Join(errs...)
+}
+
+// selected says whether only some of the tests are run.
+func selected() bool {
+	return slices.ContainsFunc([]string{"test.run", "test.skip"}, func(name string) bool {
+		return flag.Lookup(name).Value.String() != ""
+	})
 }
 
 // everyReasonWasProvoked says which page of the runbook tells of a reason that
 // no condition had in the whole run, if all tests were run.
 func everyReasonWasProvoked() error {
-	for _, selects := range []string{"test.run", "test.skip"} {
-		if flag.Lookup(selects).Value.String() != "" {
-			return nil
-		}
+	if selected() {
+		return nil
 	}
 	pages, err := filepath.Glob(filepath.Join(lab.root, "docs", "runbook", "*-*.md"))
 	if err != nil || len(pages) == 0 {

@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/cloudevents/sdk-go/v2/binding"
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 )
 
@@ -24,6 +26,10 @@ type testimony struct {
 	mu     sync.Mutex
 	logs   []string
 	events []string
+	// told counts events for other systems by type, and problems are what is wrong
+	// with any that was sent.
+	told     map[string]int
+	problems []error
 }
 
 // logger writes what is kept.
@@ -62,10 +68,37 @@ func (w *testimony) hear(r *http.Request, body []byte) {
 		if structured, err := json.Marshal(e); err == nil {
 			text = string(structured)
 		}
+		w.judge(e)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, text)
+}
+
+// judge holds an event to its schema.
+func (w *testimony) judge(e *cloudevents.Event) {
+	problem := lab.schemas.Check(*e)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if problem != nil {
+		w.problems = append(w.problems, problem)
+	}
+	if w.told == nil {
+		w.told = map[string]int{}
+	}
+	w.told[e.Type()]++
+}
+
+// untold are the types with a schema of which no event was sent.
+func (w *testimony) untold() (types []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for eventType := range lab.schemas {
+		if w.told[eventType] == 0 {
+			types = append(types, eventType)
+		}
+	}
+	return types
 }
 
 // write writes all that is kept into a folder.
@@ -100,6 +133,10 @@ var samplesSecrets = []string{"correct-horse-battery-staple", "only-for-friends"
 // secretValues may be in no event, log and status.
 var secretValues = append([]string{inlineSecret}, samplesSecrets...)
 
+// shownValues are in outputs and configuration, which who reads a Stack may see, and
+// in no event.
+var shownValues = []string{"Hello, ", "Good night, "}
+
 // inlineSecret is what a test writes into a Stack in plain text.
 const inlineSecret = "plain-in-the-stack-and-nowhere-else"
 
@@ -107,7 +144,12 @@ const inlineSecret = "plain-in-the-stack-and-nowhere-else"
 func (w *testimony) verdict() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var errs []error
+	errs := slices.Clone(w.problems)
+	for _, value := range shownValues {
+		for _, line := range containing(w.events, value) {
+			errs = append(errs, fmt.Errorf("configuration or an output is in an event: %s", line))
+		}
+	}
 	for _, line := range w.logs {
 		if beyondRights(line) {
 			errs = append(errs, fmt.Errorf("a function went beyond its rights: %s", line))

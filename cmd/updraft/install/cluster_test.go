@@ -32,6 +32,7 @@ var knative = map[string][]string{
 	"knative.dev/serving": {"config/core/300-resources/service.yaml"},
 	"knative.dev/eventing": {
 		"config/core/resources/broker.yaml", "config/core/resources/trigger.yaml", "config/core/resources/apiserversource.yaml",
+		"config/core/resources/eventtype.yaml",
 		"config/channels/in-memory-channel/resources/in-memory-channel.yaml",
 	},
 }

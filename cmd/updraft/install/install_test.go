@@ -31,11 +31,11 @@ func TestPreflightNamesAllThatIsMissing(t *testing.T) {
 	before := w.objects()
 	w.fails([]string{
 		"no Service in serving.knative.dev/v1", "no Broker in eventing.knative.dev/v1", "no Trigger in eventing.knative.dev/v1",
-		"no ApiServerSource in sources.knative.dev/v1",
+		"no ApiServerSource in sources.knative.dev/v1", "no EventType in eventing.knative.dev/v1beta3",
 		"Knative Serving has no Deployment controller, webhook, activator, autoscaler in knative-serving",
 		"Knative Eventing has no Deployment eventing-controller, eventing-webhook in knative-eventing",
 		"MTChannelBasedBroker has no Deployment mt-broker-controller, mt-broker-ingress, mt-broker-filter in knative-eventing",
-		"config-br-default-channel", "config-network", "9 problems",
+		"config-br-default-channel", "config-network", "10 problems",
 	}, "install", "-f", w.manifests)
 	if diff := cmp.Diff(before, w.objects()); diff != "" {
 		t.Errorf("preflight changed the cluster (-before +after):\n%s", diff)

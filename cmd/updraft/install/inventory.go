@@ -30,6 +30,7 @@ var parts = [][]part{
 	{{resource("sources.knative.dev/v1", "pingsources"), true}, {resource("sources.knative.dev/v1", "apiserversources"), true}},
 	{{resource("eventing.knative.dev/v1", "triggers"), true}},
 	{{resource("serving.knative.dev/v1", "services"), true}},
+	{{resource("eventing.knative.dev/v1beta3", "eventtypes"), true}},
 	{{resource("eventing.knative.dev/v1", "brokers"), true}},
 	{{resource("rbac.authorization.k8s.io/v1", "clusterrolebindings"), false}, {resource("rbac.authorization.k8s.io/v1", "rolebindings"), true}},
 	{{resource("rbac.authorization.k8s.io/v1", "clusterroles"), false}, {resource("rbac.authorization.k8s.io/v1", "roles"), true}},

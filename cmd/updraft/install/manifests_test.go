@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
+	eventingv1beta3 "knative.dev/eventing/pkg/apis/eventing/v1beta3"
 	"knative.dev/eventing/pkg/apis/feature"
 	sourcesv1 "knative.dev/eventing/pkg/apis/sources/v1"
 	"knative.dev/pkg/apis"
@@ -44,6 +45,7 @@ var known = map[string]func() metav1.Object{
 	"admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy":        func() metav1.Object { return &admissionv1.ValidatingAdmissionPolicy{} },
 	"admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding": func() metav1.Object { return &admissionv1.ValidatingAdmissionPolicyBinding{} },
 	"eventing.knative.dev/v1/Broker":                                   func() metav1.Object { return &eventingv1.Broker{} },
+	"eventing.knative.dev/v1beta3/EventType":                           func() metav1.Object { return &eventingv1beta3.EventType{} },
 	"eventing.knative.dev/v1/Trigger":                                  func() metav1.Object { return &eventingv1.Trigger{} },
 	"sources.knative.dev/v1/ApiServerSource":                           func() metav1.Object { return &sourcesv1.ApiServerSource{} },
 	"sources.knative.dev/v1/PingSource":                                func() metav1.Object { return &sourcesv1.PingSource{} },
@@ -165,6 +167,8 @@ func TestNumbersOrderWhatDependsOnWhat(t *testing.T) {
 		case *eventingv1.Trigger:
 			needs(m, "Broker", o.Spec.Broker)
 			needs(m, "Service", o.Spec.Subscriber.Ref.Name)
+		case *eventingv1beta3.EventType:
+			needs(m, "Broker", o.Spec.Reference.Name)
 		case *sourcesv1.ApiServerSource:
 			needs(m, "ServiceAccount", o.Spec.ServiceAccountName)
 			needs(m, "Broker", o.Spec.Sink.Ref.Name)

@@ -33,6 +33,7 @@ var needed = []struct{ groupVersion, kind, of string }{
 	{"serving.knative.dev/v1", "Service", "Knative Serving"},
 	{"eventing.knative.dev/v1", "Broker", "Knative Eventing"},
 	{"eventing.knative.dev/v1", "Trigger", "Knative Eventing"},
+	{"eventing.knative.dev/v1beta3", "EventType", "Knative Eventing"},
 	{"sources.knative.dev/v1", "ApiServerSource", "Knative Eventing"},
 	{"sources.knative.dev/v1", "PingSource", "Knative Eventing"},
 }
