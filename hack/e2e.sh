@@ -51,8 +51,8 @@ E
 make --no-print-directory install OVERLAY="$work/overlay" KO_FLAGS="${KO_FLAGS:-}"
 
 say "Testing"
-GIT_IMAGE=$(.bin/ko build --base-import-paths --sbom=none ${KO_FLAGS:-} ./test/e2e/gitserver)
-export GIT_IMAGE
+OUTSIDE_IMAGE=$(.bin/ko build --base-import-paths --sbom=none ${KO_FLAGS:-} ./test/e2e/outside)
+export OUTSIDE_IMAGE
 go test -tags e2e -count 1 -parallel 3 -timeout 80m -v "$@" ./test/e2e
 
 say "Upgrading to a release"

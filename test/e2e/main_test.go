@@ -11,6 +11,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,14 +33,29 @@ var cluster struct {
 	config  *rest.Config
 	clients *record.Clients
 	dynamic dynamic.Interface
+	witness *witness
 }
 
 func TestMain(m *testing.M) {
-	if err := connect(); err != nil {
+	code, err := run(m)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		code = 1
 	}
-	os.Exit(m.Run())
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	if err := connect(); err != nil {
+		return 1, err
+	}
+	if cluster.witness, err = newWitness(ctx); err != nil {
+		return 1, err
+	}
+	defer cluster.witness.leave()
+	code = m.Run()
+	return code, cluster.witness.check(ctx)
 }
 
 func connect() (err error) {

@@ -45,17 +45,21 @@ func TestTheSampleHelloFromZeroToZero(t *testing.T) {
 	}
 }
 
-func TestAProgramThatFailsIsTriedAgainByItself(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.apply(`
+// failing is the Program greets, as it cannot run.
+const failing = `
 apiVersion: pulumi.com/v1
 kind: Program
 metadata: {name: greets}
 program:
-  variables: {text: {"fn::readFile": ./missing.txt}}
-  outputs: {message: "${text}"}
-`)
+  configuration: {text: {type: String, default: "Hello, "}}
+  variables: {file: {"fn::readFile": ./missing.txt}}
+  outputs: {message: "${text}${file}"}
+`
+
+func TestAProgramThatFailsIsTriedAgainByItself(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply(failing)
 	s.apply(s.stackOf("app", ""))
 	s.awaitReason(patience, "app", string(pulumiv1.ReconcilingRetry), "missing.txt")
 	s.await(patience, "app", "is tried again", func(stack *pulumiv1.Stack) bool {
