@@ -20,6 +20,7 @@ PULUMI_LDFLAGS := -s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Ver
 SERVERS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BIN)/kubectl
 PULUMI := $(BIN)/pulumi $(BIN)/pulumi-language-yaml
 GENERATORS := $(BIN)/controller-gen $(BIN)/client-gen
+COLLECTOR := $(BIN)/collector
 LINTER := $(BIN)/golangci-lint
 # What the test cluster needs beside the servers.
 KNATIVE := $(addprefix $(BIN)/knative.dev/serving/cmd/,controller activator autoscaler webhook queue) \
@@ -89,7 +90,7 @@ build: ## Build Updraft's own programs that run on this machine
 	@go build -ldflags '-s -w' -o $(BIN)/agent ./cmd/agent
 
 .PHONY: tools
-tools: $(SERVERS) $(PULUMI) ## Build the programs of others from their Go modules, once (20 minutes on two cores)
+tools: $(SERVERS) $(PULUMI) $(COLLECTOR) ## Build the programs of others from their Go modules, once (20 minutes on two cores)
 
 # $(call tool,folder of its module,package,linker flags)
 define tool
@@ -107,6 +108,8 @@ $(BIN)/pulumi: tools/pulumi/go.mod
 	$(call tool,pulumi,github.com/pulumi/pulumi/pkg/v3/cmd/pulumi,$(PULUMI_LDFLAGS))
 $(BIN)/pulumi-language-yaml: tools/pulumi-yaml/go.mod
 	$(call tool,pulumi-yaml,github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml,-s -w)
+$(BIN)/collector: tools/collector/go.mod tools/collector/main.go
+	$(call tool,collector,.,-s -w)
 $(BIN)/ko: tools/ko/go.mod
 	$(call tool,ko,github.com/google/ko,-s -w)
 $(BIN)/controller-gen: tools/generators/go.mod

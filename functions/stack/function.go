@@ -14,6 +14,7 @@ import (
 
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/stack"
 	"github.com/updraft-dev/updraft/pkg/transport"
@@ -77,6 +78,10 @@ func (f *Function) lookAtStack(ctx context.Context, namespace, name string) (ala
 		if err != nil {
 			return alarm, err
 		}
+		observe.Saw(ctx, s)
+		if w.Update != nil {
+			observe.Saw(ctx, w.Update)
+		}
 		v := stack.Assess(w, f.Now())
 		next, err := f.act(ctx, w, v)
 		if err != nil || next == nil {
@@ -91,7 +96,7 @@ func (f *Function) lookAtStack(ctx context.Context, namespace, name string) (ala
 // write left it, to look again, or nil if the look is done.
 func (f *Function) act(ctx context.Context, w stack.World, v stack.Verdict) (*pulumiv1.Stack, error) {
 	if v.Action != stack.Nothing {
-		f.Log.Info("Stack needs a write", "namespace", w.Stack.Namespace, "name", w.Stack.Name, "generation", w.Stack.Generation, "action", string(v.Action))
+		f.Log.InfoContext(ctx, "Stack needs a write", "namespace", w.Stack.Namespace, "name", w.Stack.Name, "generation", w.Stack.Generation, "action", string(v.Action))
 	}
 	switch v.Action {
 	case stack.AddFinalizer:

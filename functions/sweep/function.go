@@ -51,7 +51,7 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 		}
 	}
 	if len(missed)+len(expired) > 0 {
-		f.Log.Info("Swept", "due", len(missed), "expired", len(expired), "because", e.Type())
+		f.Log.InfoContext(ctx, "Swept", "due", len(missed), "expired", len(expired), "because", e.Type())
 	}
 	return nil
 }

@@ -41,7 +41,9 @@ type command struct {
 	version semver.Version
 	env     environment
 	// started is told of each process that does an operation.
-	started func(pid int)
+	started func(ctx context.Context, pid int)
+	// tracing makes what is run a part of the run's trace.
+	tracing tracing
 
 	mu sync.Mutex
 	// stopped says that a stop was asked for: nothing more is begun.
@@ -60,13 +62,16 @@ var _ auto.PulumiCommand = (*command)(nil)
 func (c *command) Version() semver.Version { return c.version }
 
 // Run runs the CLI to its end.
-func (c *command) Run(_ context.Context, dir string, stdin io.Reader, out, errOut []io.Writer, env []string, args ...string,
+func (c *command) Run(ctx context.Context, dir string, stdin io.Reader, out, errOut []io.Writer, env []string, args ...string,
 ) (string, string, int, error) {
 	var stdout, stderr bytes.Buffer
 	// The search goes by the agent's own PATH, where its version was asked for.
 	cmd := exec.Command("pulumi", cliArguments(args)...)
 	cmd.Dir = dir
 	cmd.Env = slices.Concat(c.env, env, []string{"PULUMI_AUTOMATION_API=true"})
+	if isTraced(args) {
+		cmd.Env = append(cmd.Env, c.tracing.environment(ctx, c.env)...)
+	}
 	cmd.Stdin = stdin
 	cmd.Stdout = io.MultiWriter(append(out, &stdout)...)
 	cmd.Stderr = io.MultiWriter(append(errOut, &stderr)...)
@@ -76,7 +81,7 @@ func (c *command) Run(_ context.Context, dir string, stdin io.Reader, out, errOu
 	cmd.WaitDelay = pipeDelay
 
 	operates := isOperation(args)
-	if err := c.begin(cmd, operates); err != nil {
+	if err := c.begin(ctx, cmd, operates); err != nil {
 		return "", "", -1, err
 	}
 	err := cmd.Wait()
@@ -90,7 +95,7 @@ func (c *command) Run(_ context.Context, dir string, stdin io.Reader, out, errOu
 }
 
 // begin starts a process, unless a stop was asked for.
-func (c *command) begin(cmd *exec.Cmd, operates bool) error {
+func (c *command) begin(ctx context.Context, cmd *exec.Cmd, operates bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped && !c.done {
@@ -101,7 +106,7 @@ func (c *command) begin(cmd *exec.Cmd, operates bool) error {
 	}
 	c.process = cmd.Process
 	if operates && c.started != nil {
-		c.started(cmd.Process.Pid)
+		c.started(ctx, cmd.Process.Pid)
 	}
 	return nil
 }
@@ -160,6 +165,12 @@ func (c *command) operate(step func() error) (ended, error) {
 // isOperation says whether arguments are those of an operation.
 func isOperation(args []string) bool {
 	return len(args) > 0 && slices.Contains([]string{"up", "preview", "refresh", "destroy"}, args[0])
+}
+
+// isTraced says whether the spans of the CLI are wanted for arguments: of what may
+// take long. The others cost more than they tell.
+func isTraced(args []string) bool {
+	return isOperation(args) || len(args) > 0 && args[0] == "install"
 }
 
 // cliArguments makes the CLI ask nothing, and undoes the quotes that the
