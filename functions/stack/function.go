@@ -14,7 +14,6 @@ import (
 
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
-	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/stack"
 	"github.com/updraft-dev/updraft/pkg/transport"
@@ -77,10 +76,6 @@ func (f *Function) lookAtStack(ctx context.Context, namespace, name string) (ala
 		w, err := record.World(ctx, f.Clients.Pulumi, s)
 		if err != nil {
 			return alarm, err
-		}
-		observe.Saw(ctx, s)
-		if w.Update != nil {
-			observe.Saw(ctx, w.Update)
 		}
 		v := stack.Assess(w, f.Now())
 		next, err := f.act(ctx, w, v)

@@ -107,11 +107,18 @@ type watched struct {
 
 // ExportSpans never fails: that it cannot is said once, and spans are lost.
 func (w *watched) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	err := w.SpanExporter.ExportSpans(ctx, spans)
-	if was := w.down.Swap(err != nil); err != nil && !was {
-		w.log.WarnContext(context.WithoutCancel(ctx), "Spans cannot be sent and are lost", "endpoint", w.endpoint, "error", err.Error())
+	if err := w.SpanExporter.ExportSpans(ctx, spans); err != nil {
+		w.failed(err)
+	} else {
+		w.down.Store(false)
 	}
 	return nil
+}
+
+func (w *watched) failed(err error) {
+	if !w.down.Swap(true) {
+		w.log.Warn("Spans cannot be sent and are lost", "endpoint", w.endpoint, "error", err.Error())
+	}
 }
 
 // Flush sends what there is, and waits for it a moment; if the collector did not
@@ -123,7 +130,7 @@ func (t *Telemetry) Flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := t.provider.ForceFlush(ctx); err != nil {
-		t.exporter.down.Store(true)
+		t.exporter.failed(err)
 	}
 }
 
