@@ -20,6 +20,7 @@ PULUMI_LDFLAGS := -s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Ver
 SERVERS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BIN)/kubectl
 PULUMI := $(BIN)/pulumi $(BIN)/pulumi-language-yaml
 GENERATORS := $(BIN)/controller-gen $(BIN)/client-gen
+COLLECTOR := $(BIN)/collector
 LINTER := $(BIN)/golangci-lint
 # What the test cluster needs beside the servers.
 KNATIVE := $(addprefix $(BIN)/knative.dev/serving/cmd/,controller activator autoscaler webhook queue) \
@@ -94,7 +95,7 @@ build: ## Build Updraft's own programs that run on this machine
 	@go build -ldflags '-s -w' -o $(BIN)/agent ./cmd/agent
 
 .PHONY: tools
-tools: $(SERVERS) $(PULUMI) ## Build the programs of others from their Go modules, once (20 minutes on two cores)
+tools: $(SERVERS) $(PULUMI) $(COLLECTOR) ## Build the programs of others from their Go modules, once (20 minutes on two cores)
 
 # $(call tool,folder of its module,package,linker flags)
 define tool
@@ -115,6 +116,8 @@ $(BIN)/pulumi-language-yaml: tools/pulumi-yaml/go.mod
 $(BIN)/pulumi-resource-kubernetes: tools/provider/go.mod tools/provider/main.go tools/provider/build.sh
 	@echo "$$(date +%H:%M:%S) Building the Kubernetes provider from its Go module (once; about 15 minutes on two cores)"
 	@set -o pipefail && tools/provider/build.sh $@ 2>&1 | { grep -v '^go: downloading' || true; }
+$(BIN)/collector: tools/collector/go.mod tools/collector/main.go
+	$(call tool,collector,.,-s -w)
 $(BIN)/ko: tools/ko/go.mod
 	$(call tool,ko,github.com/google/ko,-s -w)
 $(BIN)/controller-gen: tools/generators/go.mod

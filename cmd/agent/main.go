@@ -15,6 +15,7 @@ import (
 
 	"github.com/updraft-dev/updraft/pkg/agent"
 	"github.com/updraft-dev/updraft/pkg/gitremote"
+	"github.com/updraft-dev/updraft/pkg/observe"
 )
 
 // environment is what the agent reads from its environment.
@@ -26,6 +27,9 @@ type environment struct {
 	GitToken       string `envconfig:"UPDRAFT_GIT_TOKEN"`
 	GitUsername    string `envconfig:"UPDRAFT_GIT_USERNAME"`
 	GitPassword    string `envconfig:"UPDRAFT_GIT_PASSWORD"`
+	Traceparent    string `envconfig:"TRACEPARENT"`
+	TracesEndpoint string `envconfig:"UPDRAFT_TRACES_ENDPOINT"`
+	TracesProtocol string `envconfig:"UPDRAFT_TRACES_PROTOCOL" default:"http/protobuf"`
 }
 
 func main() {
@@ -100,6 +104,8 @@ func configure() (agent.Config, error) {
 		return agent.Config{}, fmt.Errorf("cannot find the agent's own file: %w", err)
 	}
 	return agent.Config{
+		Traces:         observe.OfRun(os.Getenv, env.Traceparent, env.TracesEndpoint, env.TracesProtocol),
+		Traceparent:    env.Traceparent,
 		Root:           env.Root,
 		ReportURL:      env.ReportURL,
 		TerminationLog: env.TerminationLog,

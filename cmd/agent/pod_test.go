@@ -42,7 +42,9 @@ type pod struct {
 	state string
 	path  string
 	// unset is a variable that the environment is to lack.
-	unset    string
+	unset string
+	// more are variables that the environment has beside.
+	more     []string
 	spec     run.Spec
 	program  string
 	receiver *receiver
@@ -112,6 +114,7 @@ func (p *pod) environment(container string) []string {
 		"PULUMI_CONFIG_PASSPHRASE=" + passphrase,
 		"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true",
 	}
+	env = append(env, p.more...)
 	return slices.DeleteFunc(env, func(entry string) bool { return p.unset != "" && strings.HasPrefix(entry, p.unset+"=") })
 }
 

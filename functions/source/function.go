@@ -115,7 +115,7 @@ func (f *Function) write(ctx context.Context, s *pulumiv1.Stack, poll stack.Poll
 		next.Status.Source = seen
 		_, err := client.UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: Name})
 		if err == nil {
-			f.Log.Info("Source observed", "namespace", s.Namespace, "name", name, "revision", seen.Revision, "problem", problem)
+			f.Log.InfoContext(ctx, "Source observed", "namespace", s.Namespace, "name", name, "revision", seen.Revision, "problem", problem)
 			return nil
 		}
 		if !apierrors.IsConflict(err) {

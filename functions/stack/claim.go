@@ -14,6 +14,7 @@ import (
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/stack"
 )
@@ -103,12 +104,13 @@ func (f *Function) finish(ctx context.Context, w stack.World, v stack.Verdict) (
 		return nil, f.terminating(ctx, w, v, err)
 	}
 	update := v.Plan.Update(w.Stack.Status.CurrentUpdate.Name, ws)
+	observe.Stamp(ctx, update)
 	_, err = f.Clients.Pulumi.AutoV1alpha1().Updates(update.Namespace).Create(ctx, update, metav1.CreateOptions{FieldManager: Name})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, f.terminating(ctx, w, v, fmt.Errorf("cannot create Update %s: %w", update.Name, err))
 	}
 	if err == nil {
-		f.Log.Info("Update created", "namespace", update.Namespace, "name", update.Name, "type", string(update.Spec.Type), "why", *update.Spec.Message)
+		f.Log.InfoContext(ctx, "Update created", "namespace", update.Namespace, "name", update.Name, "type", string(update.Spec.Type), "why", *update.Spec.Message)
 	}
 	// Already there: ours by its annotation, or else the next look claims anew.
 	return f.writeStatus(ctx, w.Stack, v.Status)

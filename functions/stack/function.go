@@ -94,7 +94,7 @@ func (f *Function) lookAtStack(ctx context.Context, namespace, name string) (ala
 // write left it, to look again, or nil if the look is done.
 func (f *Function) act(ctx context.Context, w stack.World, v stack.Verdict) (*pulumiv1.Stack, error) {
 	if v.Action != stack.Nothing {
-		f.Log.Info("Stack needs a write", "namespace", w.Stack.Namespace, "name", w.Stack.Name, "generation", w.Stack.Generation, "action", string(v.Action))
+		f.Log.InfoContext(ctx, "Stack needs a write", "namespace", w.Stack.Namespace, "name", w.Stack.Name, "generation", w.Stack.Generation, "action", string(v.Action))
 	}
 	switch v.Action {
 	case stack.AddFinalizer:

@@ -27,7 +27,7 @@ func (f *Function) release(ctx context.Context, w stack.World, v stack.Verdict) 
 	if _, err := f.writeStack(ctx, s); err != nil {
 		return err
 	}
-	f.Log.Info("Stack released", "namespace", s.Namespace, "name", s.Name)
+	f.Log.InfoContext(ctx, "Stack released", "namespace", s.Namespace, "name", s.Name)
 	return f.cleanUp(ctx, s.Namespace, s.Name, "")
 }
 

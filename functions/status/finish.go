@@ -64,7 +64,7 @@ func (f *Function) fold(ctx context.Context, u *autov1alpha1.Update) error {
 	if err != nil {
 		return fmt.Errorf("cannot fold Update %s into Stack %s: %w", u.Name, name, err)
 	}
-	f.Log.Info("Update folded into its Stack", "namespace", u.Namespace, "name", u.Name, "stack", name)
+	f.Log.InfoContext(ctx, "Update folded into its Stack", "namespace", u.Namespace, "name", u.Name, "stack", name)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
 	"github.com/updraft-dev/updraft/pkg/transport"
@@ -108,7 +109,11 @@ func (f *Function) look(ctx context.Context, namespace, name string) (run.WaitAc
 	if err != nil {
 		return run.WaitNothing, fmt.Errorf("cannot get Update %s: %w", name, err)
 	}
-	if u == nil || u.Settled() && !record.HasFinalizer(u) {
+	if u == nil {
+		return run.WaitNothing, nil
+	}
+	observe.Saw(ctx, u)
+	if u.Settled() && !record.HasFinalizer(u) {
 		return run.WaitNothing, nil
 	}
 	w, err := f.world(ctx, u)
@@ -214,7 +219,7 @@ func (f *Function) end(ctx context.Context, w run.SettleWorld, v run.SettleVerdi
 		u.Status.Run.Phase = autov1alpha1.RunEnded
 		if !u.Settled() {
 			settleFound(u, v.Outcome, now)
-			f.Log.Info("Update settled from its pod", "namespace", u.Namespace, "name", u.Name, "state", v.Outcome.State, "reason", v.Outcome.Reason)
+			f.Log.InfoContext(ctx, "Update settled from its pod", "namespace", u.Namespace, "name", u.Name, "state", v.Outcome.State, "reason", v.Outcome.Reason)
 		}
 	}
 	return f.writeStatus(ctx, w.Update, u)

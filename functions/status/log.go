@@ -71,7 +71,7 @@ func (f *Function) keepLogOf(ctx context.Context, u *autov1alpha1.Update, pod *c
 	log := f.Log.With("namespace", u.Namespace, "name", u.Name, "pod", pod.Name, "container", container)
 	tail, err := f.readLog(ctx, pod, container)
 	if err != nil {
-		log.Warn("The run's log cannot be read and is not kept", "error", err.Error())
+		log.WarnContext(ctx, "The run's log cannot be read and is not kept", "error", err.Error())
 		return nil
 	}
 	kept, err := run.LogConfigMap(u, container, tail)
@@ -80,7 +80,7 @@ func (f *Function) keepLogOf(ctx context.Context, u *autov1alpha1.Update, pod *c
 	}
 	_, err = f.Clients.Core.ConfigMaps(u.Namespace).Create(ctx, kept, metav1.CreateOptions{FieldManager: Name})
 	if record.Refused(err) != "" || apierrors.IsForbidden(err) { // a quota, or a namespace that is being deleted
-		log.Warn("The run's log is refused and is not kept", "error", err.Error())
+		log.WarnContext(ctx, "The run's log is refused and is not kept", "error", err.Error())
 		return nil
 	}
 	if record.Made(err) != nil {

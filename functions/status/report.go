@@ -17,6 +17,7 @@ import (
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
 	"github.com/updraft-dev/updraft/pkg/transport"
@@ -37,6 +38,7 @@ func (f *Function) report(ctx context.Context, e cloudevents.Event, about event.
 	if u == nil {
 		return transport.Refuse(http.StatusConflict, fmt.Errorf("update %s is gone", about.Name))
 	}
+	observe.Saw(ctx, u)
 	switch e.Type() {
 	case event.TypeRunTaken:
 		return f.taken(ctx, e, u, pod)
@@ -125,7 +127,7 @@ func (f *Function) taken(ctx context.Context, e cloudevents.Event, u *autov1alph
 	if _, err := f.writeStatus(ctx, u, next); err != nil {
 		return err
 	}
-	f.Log.Info("Run taken", "namespace", u.Namespace, "name", u.Name, "pod", pod.Name)
+	f.Log.InfoContext(ctx, "Run taken", "namespace", u.Namespace, "name", u.Name, "pod", pod.Name)
 	return nil
 }
 
@@ -194,7 +196,7 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 	if err != nil {
 		return err
 	}
-	f.Log.Info("Update settled", "namespace", u.Namespace, "name", u.Name, "state", data.State, "reason", data.Reason)
+	f.Log.InfoContext(ctx, "Update settled", "namespace", u.Namespace, "name", u.Name, "state", data.State, "reason", data.Reason)
 	if pod.DeletionTimestamp != nil {
 		// It was stopped, and may be gone before its end is looked at.
 		if err := f.keepLogOf(ctx, settled, pod); err != nil {
@@ -232,13 +234,13 @@ func (f *Function) keepOutputs(ctx context.Context, u *autov1alpha1.Update, data
 	}
 	_, err = f.Clients.Core.Secrets(u.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: Name})
 	if record.Refused(err) != "" {
-		f.Log.Warn("Outputs are too large for a Secret and are not kept", "namespace", u.Namespace, "name", u.Name)
+		f.Log.WarnContext(ctx, "Outputs are too large for a Secret and are not kept", "namespace", u.Namespace, "name", u.Name)
 		data.Outputs = nil
 		data.Message = "The outputs are too large for a Secret and are not kept"
 		return nil
 	}
 	if apierrors.IsForbidden(err) { // a quota, or a namespace that is being deleted
-		f.Log.Warn("Outputs are not kept", "namespace", u.Namespace, "name", u.Name, "error", err.Error())
+		f.Log.WarnContext(ctx, "Outputs are not kept", "namespace", u.Namespace, "name", u.Name, "error", err.Error())
 		data.Outputs = nil
 		data.Message = "The outputs are not kept: " + err.Error()
 		return nil

@@ -31,7 +31,7 @@ func (f *Function) wait(ctx context.Context, u *autov1alpha1.Update, v run.WaitV
 		return err
 	}
 	if v.Action == run.WaitTell || v.Action == run.WaitOver {
-		f.Log.Info("Run waits", "namespace", u.Namespace, "name", u.Name, "action", string(v.Action), "reason", string(v.Reason))
+		f.Log.InfoContext(ctx, "Run waits", "namespace", u.Namespace, "name", u.Name, "action", string(v.Action), "reason", string(v.Reason))
 	}
 	return f.show(ctx, written)
 }

@@ -80,7 +80,7 @@ func (f *Function) sweep(ctx context.Context, e cloudevents.Event, now time.Time
 		}
 	}
 	if len(missed)+len(expired) > 0 {
-		f.Log.Info("Swept", "due", len(missed), "expired", len(expired), "because", e.Type())
+		f.Log.InfoContext(ctx, "Swept", "due", len(missed), "expired", len(expired), "because", e.Type())
 	}
 	return nil
 }

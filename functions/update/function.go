@@ -13,6 +13,7 @@ import (
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
 	"github.com/updraft-dev/updraft/pkg/transport"
@@ -84,7 +85,7 @@ func (f *Function) look(ctx context.Context, about event.Ref) error {
 		}
 		v := run.AssessLaunch(*w)
 		if v.Action != run.LaunchNothing {
-			f.Log.Info("Update needs a write", "namespace", about.Namespace, "name", about.Name, "action", string(v.Action), "reason", string(v.Reason))
+			f.Log.InfoContext(ctx, "Update needs a write", "namespace", about.Namespace, "name", about.Name, "action", string(v.Action), "reason", string(v.Reason))
 		}
 		again, err := f.act(ctx, w, v)
 		if err != nil || !again {
@@ -102,7 +103,11 @@ func (f *Function) world(ctx context.Context, about event.Ref) (*run.LaunchWorld
 	if err != nil {
 		return nil, fmt.Errorf("cannot get Update %s: %w", about.Name, err)
 	}
-	if first == nil || first.Settled() {
+	if first == nil {
+		return nil, nil
+	}
+	observe.Saw(ctx, first)
+	if first.Settled() {
 		return nil, nil
 	}
 	w := &run.LaunchWorld{}
@@ -178,6 +183,7 @@ func (f *Function) act(ctx context.Context, w *run.LaunchWorld, v run.LaunchVerd
 	case run.LaunchFinalize:
 		u := w.Update.DeepCopy()
 		record.AddFinalizer(u)
+		observe.Stamp(ctx, u)
 		_, err := f.Clients.Pulumi.AutoV1alpha1().Updates(u.Namespace).Update(ctx, u, metav1.UpdateOptions{FieldManager: Name})
 		return true, wrote(u, err)
 	case run.LaunchWait:

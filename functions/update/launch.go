@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
 )
@@ -27,7 +28,7 @@ func (f *Function) launch(ctx context.Context, w *run.LaunchWorld, now metav1.Ti
 		if invalid != "" {
 			return f.settle(ctx, w.Update, run.LaunchVerdict{Reason: autov1alpha1.ReasonInvalid, Message: invalid}, now)
 		}
-		f.Log.Info("Run launched", "namespace", w.Update.Namespace, "name", w.Update.Name, "type", string(w.Update.Spec.Type))
+		f.Log.InfoContext(ctx, "Run launched", "namespace", w.Update.Namespace, "name", w.Update.Name, "type", string(w.Update.Spec.Type))
 	} else if !run.OwnedByUpdate(job, w.Update) {
 		return f.settle(ctx, w.Update, run.LaunchVerdict{
 			Reason:  autov1alpha1.ReasonInvalid,
@@ -45,7 +46,9 @@ func (f *Function) launch(ctx context.Context, w *run.LaunchWorld, now metav1.Ti
 // create makes the ConfigMap, then the Job. What is not valid is said in words
 // for the user; it would not be valid the next time either.
 func (f *Function) create(ctx context.Context, w *run.LaunchWorld) (invalid string, err error) {
-	job, err := run.Job(w.Update, w.Workspace, f.Settings)
+	settings := f.Settings
+	settings.Traceparent = observe.Traceparent(ctx)
+	job, err := run.Job(w.Update, w.Workspace, settings)
 	if err != nil {
 		return "Workspace " + w.Workspace.Name + ": " + err.Error(), nil //nolint:nilerr // it is said to the user, and a repeat would meet it again
 	}

@@ -41,7 +41,9 @@ type command struct {
 	version semver.Version
 	env     environment
 	// started is told of each process that does an operation.
-	started func(pid int)
+	started func(ctx context.Context, pid int)
+	// tracing makes what is run a part of the run's trace.
+	tracing tracing
 
 	// shown is what the CLI last printed as the stack's outputs, secrets masked.
 	shown string
@@ -63,7 +65,7 @@ var _ auto.PulumiCommand = (*command)(nil)
 func (c *command) Version() semver.Version { return c.version }
 
 // Run runs the CLI to its end.
-func (c *command) Run(_ context.Context, dir string, stdin io.Reader, out, errOut []io.Writer, env []string, args ...string,
+func (c *command) Run(ctx context.Context, dir string, stdin io.Reader, out, errOut []io.Writer, env []string, args ...string,
 ) (string, string, int, error) {
 	if answer, known := c.answer(args); known {
 		return answer, "", 0, nil
@@ -73,6 +75,9 @@ func (c *command) Run(_ context.Context, dir string, stdin io.Reader, out, errOu
 	cmd := exec.Command("pulumi", cliArguments(args)...)
 	cmd.Dir = dir
 	cmd.Env = slices.Concat(c.env, env, []string{"PULUMI_AUTOMATION_API=true"})
+	if isTraced(args) {
+		cmd.Env = append(cmd.Env, c.tracing.environment(ctx, c.env)...)
+	}
 	cmd.Stdin = stdin
 	cmd.Stdout = io.MultiWriter(append(out, &stdout)...)
 	cmd.Stderr = io.MultiWriter(append(errOut, &stderr)...)
@@ -82,7 +87,7 @@ func (c *command) Run(_ context.Context, dir string, stdin io.Reader, out, errOu
 	cmd.WaitDelay = pipeDelay
 
 	operates := isOperation(args)
-	if err := c.begin(cmd, operates); err != nil {
+	if err := c.begin(ctx, cmd, operates); err != nil {
 		return "", "", -1, err
 	}
 	err := cmd.Wait()
@@ -127,7 +132,7 @@ func begins(args, with []string) bool {
 }
 
 // begin starts a process, unless a stop was asked for.
-func (c *command) begin(cmd *exec.Cmd, operates bool) error {
+func (c *command) begin(ctx context.Context, cmd *exec.Cmd, operates bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped && !c.done {
@@ -138,7 +143,7 @@ func (c *command) begin(cmd *exec.Cmd, operates bool) error {
 	}
 	c.process = cmd.Process
 	if operates && c.started != nil {
-		c.started(cmd.Process.Pid)
+		c.started(ctx, cmd.Process.Pid)
 	}
 	return nil
 }
@@ -197,6 +202,12 @@ func (c *command) operate(step func() error) (ended, error) {
 // isOperation says whether arguments are those of an operation.
 func isOperation(args []string) bool {
 	return len(args) > 0 && slices.Contains([]string{"up", "preview", "refresh", "destroy"}, args[0])
+}
+
+// isTraced says whether the spans of the CLI are wanted for arguments: of what may
+// take long. The others cost more than they tell.
+func isTraced(args []string) bool {
+	return isOperation(args) || len(args) > 0 && args[0] == "install"
 }
 
 // cliArguments makes the CLI ask nothing, and undoes the quotes that the

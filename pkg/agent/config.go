@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/updraft-dev/updraft/pkg/gitremote"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/run"
 )
 
@@ -30,6 +31,9 @@ type Config struct {
 	Cgroup string
 	// Executable is the agent's own file.
 	Executable string
+	// Traces says where spans go, and Traceparent which they are below.
+	Traces      observe.Tracing
+	Traceparent string
 	// Stdout and Stderr get what the CLI prints.
 	Stdout, Stderr io.Writer
 	// Log gets what the agent has to say.

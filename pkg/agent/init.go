@@ -19,7 +19,9 @@ const revisionFile = "revision"
 // Init puts the agent and the source into the share. The answer is the exit
 // code.
 func Init(ctx context.Context, c Config) int {
-	if err := c.init(ctx); err != nil {
+	ctx, t := c.trace(ctx)
+	defer t.close()
+	if err := t.phase(ctx, "fetch", c.init); err != nil {
 		c.terminate(faultf(autov1alpha1.ReasonWorkspaceFailed, "%v", err))
 		return 1
 	}

@@ -21,7 +21,15 @@ type result struct {
 // operate runs the operation. If the dead hold the stack's lock, it takes the
 // lock away and runs the operation once more, refreshing first where it can,
 // since what the dead were at is left pending.
-func (w *workspace) operate(ctx context.Context, log *slog.Logger) (result, error) {
+func (w *workspace) operate(ctx context.Context, log *slog.Logger) (r result, err error) {
+	err = w.cli.tracing.phase(ctx, "operation", func(ctx context.Context) (err error) {
+		r, err = w.operateOn(ctx, log)
+		return err
+	})
+	return r, err
+}
+
+func (w *workspace) operateOn(ctx context.Context, log *slog.Logger) (result, error) {
 	o := operation{Operation: w.spec.Operation, stack: &w.stack, verbosity: w.spec.LogVerbosity, streams: w.streams}
 	r, process, err := w.once(ctx, o)
 	if err == nil || process.stopped || r.begun {

@@ -14,6 +14,7 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/run"
 )
 
@@ -47,6 +48,7 @@ type reporter struct {
 	about     event.Ref
 	uid       string
 	log       *slog.Logger
+	tracing   tracing
 }
 
 func newReporter(c Config, spec run.Spec) *reporter {
@@ -71,6 +73,8 @@ func newReporter(c Config, spec run.Spec) *reporter {
 // post sends a report until it has an answer that counts or ctx is done. A
 // repeat carries the same id.
 func (r *reporter) post(ctx context.Context, eventType, id string, data any) answer {
+	ctx, span := r.tracing.Start(ctx, "report "+strings.TrimPrefix(eventType, event.PrefixRun))
+	defer span.End()
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		status, err := r.attempt(ctx, eventType, r.uid+"/"+id, data)
 		got, final := judge(status)
@@ -127,6 +131,7 @@ func (r *reporter) attempt(ctx context.Context, eventType, id string, data any) 
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the pod's token: %w", err)
 	}
+	observe.Inject(ctx, request.Header)
 	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	response, err := r.client.Do(request)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/blang/semver"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	"github.com/updraft-dev/updraft/pkg/event"
@@ -33,6 +35,11 @@ func Run(stop context.Context, c Config) int {
 	// It only looks, so that it need not wait for the answer.
 	r.cli = sync.OnceValues(findCLI)
 	go r.cli()
+	stop, r.tracing = c.trace(stop)
+	defer func() { r.tracing.close() }() // with the relay that it has by then
+	stop, r.span = r.tracing.Start(stop, "run", ofRun(spec)...)
+	defer r.span.End()
+	r.reporter.tracing = r.tracing
 	taken := r.reporter.post(stop, event.TypeRunTaken, "taken", event.Taken{UID: spec.UID})
 	switch taken {
 	case accepted:
@@ -46,7 +53,7 @@ func Run(stop context.Context, c Config) int {
 		c.terminate(faultf(autov1alpha1.ReasonUnknown, "The run cannot be taken: its report was rejected"))
 		return 1
 	}
-	return r.settle(r.perform(stop))
+	return r.settle(context.WithoutCancel(stop), r.perform(stop))
 }
 
 // runner is a run that was taken.
@@ -61,6 +68,9 @@ type runner struct {
 	running background
 	// cli finds the version of the image's CLI.
 	cli func() (semver.Version, error)
+	// tracing of the run, and the run's own span.
+	tracing tracing
+	span    trace.Span
 	// oomKilled is what oomKills was when the run began.
 	oomKilled int
 }
@@ -102,6 +112,8 @@ func (r *runner) perform(stop context.Context) error {
 	if err := gate(version, isStructured(settings)); err != nil {
 		return err
 	}
+	r.tracing.open(ctx, r.Config, r.scrubber.scrub) // it knows all secrets by now
+	cli.tracing = r.tracing
 	if err := w.prepare(ctx, settings); err != nil {
 		return err
 	}
@@ -123,10 +135,10 @@ func (r *runner) settings(project string, env environment) ([]setting, error) {
 }
 
 // begun reports that the CLI has begun the operation: whom its lock will name.
-func (r *runner) begun(pid int) {
+func (r *runner) begun(of context.Context, pid int) {
 	r.running.stop()
 	data := event.Running{UID: r.spec.UID, Host: r.Host, Pid: int64(pid)}
-	r.running.start(func(ctx context.Context) {
+	r.running.start(context.WithoutCancel(of), func(ctx context.Context) {
 		r.reporter.post(ctx, event.TypeRunRunning, "running/"+strconv.Itoa(pid), data)
 	})
 }
@@ -134,15 +146,16 @@ func (r *runner) begun(pid int) {
 // settle tells how the run ended, twice: in the termination message, which
 // cannot be lost, and in the report, which has all. A stop does not end it: the
 // pod's grace does.
-func (r *runner) settle(err error) int {
+func (r *runner) settle(ctx context.Context, err error) int {
 	r.running.stop()
 	r.judge(err)
+	say(r.span, err, semconv.CICDPipelineResultSuccess, semconv.CICDPipelineResultFailure, semconv.CICDPipelineResultCancellation)
 	f := r.finished
 	if f.Message != "" {
 		r.Log.Error(f.Message, "state", f.State, "reason", f.Reason)
 	}
 	r.writeTermination(event.Termination{State: f.State, Reason: f.Reason, Message: f.Message})
-	got := r.reporter.post(context.Background(), event.TypeRunFinished, "finished", f)
+	got := r.reporter.post(ctx, event.TypeRunFinished, "finished", f)
 	if f.State != string(autov1alpha1.ResultSucceeded) || got == rejected {
 		return 1
 	}
@@ -186,10 +199,10 @@ type background struct {
 	done   chan struct{}
 }
 
-func (b *background) start(do func(context.Context)) {
+func (b *background) start(ctx context.Context, do func(context.Context)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	b.cancel, b.done = cancel, done
 	go func() {

@@ -108,17 +108,23 @@ func reasonOf(err error) error {
 // prepare makes the workspace ready for an operation.
 func (w *workspace) prepare(ctx context.Context, settings []setting) error {
 	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
+		phase, what string
+		do          func(context.Context) error
 	}{
-		{"The project's dependencies cannot be installed", w.install},
-		{"The stack cannot be selected", w.selectStack},
-		{"The configuration cannot be set", func(ctx context.Context) error { return w.configure(ctx, settings) }},
-		{"The environments cannot be added", w.addEnvironments},
+		{"install", "The project's dependencies cannot be installed", w.install},
+		{"select", "The stack cannot be selected", w.selectStack},
+		{"config", "The configuration cannot be set", func(ctx context.Context) error { return w.configure(ctx, settings) }},
+		{"environments", "The environments cannot be added", w.addEnvironments},
 	} {
-		last, err := w.cli.try(func() error { return step.do(ctx) })
+		err := w.cli.tracing.phase(ctx, step.phase, func(ctx context.Context) error {
+			last, err := w.cli.try(func() error { return step.do(ctx) })
+			if err != nil {
+				return w.faultOfStep(step.what, last, err)
+			}
+			return nil
+		})
 		if err != nil {
-			return w.faultOfStep(step.what, last, err)
+			return err
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ const (
 	// TypePing is the type of a PingSource's event, which an alarm is.
 	TypePing = "dev.knative.sources.ping"
 
+	// PrefixRun begins the types of events about a run.
+	PrefixRun = "dev.updraft.run."
 	// TypeRunTaken is an agent's first report: this pod takes the run.
 	TypeRunTaken = "dev.updraft.run.taken"
 	// TypeRunRunning is an agent's report that the operation has begun.

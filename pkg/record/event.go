@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/updraft-dev/updraft/pkg/observe"
 )
 
 // Happening is a Kubernetes Event: something that happened to an object, for
@@ -27,7 +29,7 @@ type Happening struct {
 // nothing new.
 func Happened(ctx context.Context, client corev1client.EventsGetter, reporter string, h Happening, now time.Time) error {
 	_, err := client.Events(h.Object.Namespace).Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: h.Name, Namespace: h.Object.Namespace},
+		ObjectMeta:     observed(ctx, metav1.ObjectMeta{Name: h.Name, Namespace: h.Object.Namespace}),
 		InvolvedObject: h.Object,
 		Type:           h.Type, Reason: h.Reason, Message: h.Message,
 		Source:              corev1.EventSource{Component: reporter},
@@ -38,4 +40,10 @@ func Happened(ctx context.Context, client corev1client.EventsGetter, reporter st
 		return fmt.Errorf("cannot record that %s happened to %s %s: %w", h.Reason, h.Object.Kind, h.Object.Name, err)
 	}
 	return nil
+}
+
+// observed is metadata with the trace that an object is made in, if there is one.
+func observed(ctx context.Context, meta metav1.ObjectMeta) metav1.ObjectMeta {
+	observe.Stamp(ctx, &meta)
+	return meta
 }

@@ -10,6 +10,7 @@ import (
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/client/clientset/versioned"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/stack"
 )
 
@@ -17,11 +18,15 @@ import (
 // needs nothing costs a read of its Program at most.
 func World(ctx context.Context, client versioned.Interface, s *pulumiv1.Stack) (stack.World, error) {
 	w := stack.World{Stack: s}
+	observe.Saw(ctx, s)
 	var err error
 	if claim := s.Status.CurrentUpdate; claim != nil {
 		w.Update, err = Found(client.AutoV1alpha1().Updates(s.Namespace).Get(ctx, claim.Name, metav1.GetOptions{}))
 		if err != nil {
 			return w, fmt.Errorf("cannot get Update %s: %w", claim.Name, err)
+		}
+		if w.Update != nil {
+			observe.Saw(ctx, w.Update)
 		}
 	}
 	if stack.NeedsWorkspace(s) {

@@ -57,6 +57,20 @@ type Settings struct {
 	RunImage string
 	// Timeout of an Update that names none; 0 for DefaultTimeout.
 	Timeout time.Duration
+	// Traces says where runs send spans.
+	Traces Traces
+	// Traceparent is the span that launches the run, as W3C writes it; "" if there
+	// is none. It changes nothing else of a Job.
+	Traceparent string
+}
+
+// Traces says where a run sends its spans.
+type Traces struct {
+	// Endpoint is the URL that spans are posted to, or the address of a gRPC
+	// receiver; "" for none.
+	Endpoint string
+	// Protocol is http/protobuf or grpc.
+	Protocol string
 }
 
 // Job is the run of an Update in a Workspace. It fails, with a message for the
@@ -151,7 +165,7 @@ func bootstrap(ws *autov1alpha1.Workspace, s Settings, restricted bool) corev1.C
 		Name:    Bootstrap,
 		Image:   s.AgentImage,
 		Command: []string{AgentCommand, "init"},
-		Env:     gitEnvironment(ws.Spec.Git),
+		Env:     append(traceEnvironment(s, ws.Spec.Env), gitEnvironment(ws.Spec.Git)...),
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
 			corev1.ResourceEphemeralStorage: resource.MustParse("64Mi"),
@@ -172,7 +186,7 @@ func pulumi(ws *autov1alpha1.Workspace, s Settings, restricted bool) corev1.Cont
 		ImagePullPolicy: ws.Spec.ImagePullPolicy,
 		Command:         []string{"$(" + EnvRoot + ")/" + AgentPath, "run"},
 		WorkingDir:      Root,
-		Env:             append([]corev1.EnvVar{{Name: EnvReportURL, Value: s.ReportURL}}, ws.Spec.Env...),
+		Env:             slices.Concat([]corev1.EnvVar{{Name: EnvReportURL, Value: s.ReportURL}}, traceEnvironment(s, ws.Spec.Env), ws.Spec.Env),
 		EnvFrom:         ws.Spec.EnvFrom,
 		Resources:       ws.Spec.Resources,
 		VolumeMounts: []corev1.VolumeMount{
@@ -182,6 +196,19 @@ func pulumi(ws *autov1alpha1.Workspace, s Settings, restricted bool) corev1.Cont
 		},
 		SecurityContext: containerSecurity(restricted),
 	}
+}
+
+// traceEnvironment tells the agent of the trace that the run is a part of, if
+// that is kept, and where its spans go. A user's own trace wins.
+func traceEnvironment(s Settings, users []corev1.EnvVar) []corev1.EnvVar {
+	if s.Traces.Endpoint == "" || !strings.HasSuffix(s.Traceparent, "-01") {
+		return nil
+	}
+	env := []corev1.EnvVar{{Name: EnvTracesEndpoint, Value: s.Traces.Endpoint}, {Name: EnvTracesProtocol, Value: s.Traces.Protocol}}
+	if !slices.ContainsFunc(users, func(e corev1.EnvVar) bool { return e.Name == EnvTraceparent }) {
+		env = append(env, corev1.EnvVar{Name: EnvTraceparent, Value: s.Traceparent})
+	}
+	return env
 }
 
 func image(ws *autov1alpha1.Workspace, s Settings) string {

@@ -14,6 +14,13 @@ const (
 	// EnvTerminationLog is the file of the termination message, if it is not
 	// /dev/termination-log.
 	EnvTerminationLog = "UPDRAFT_TERMINATION_LOG"
+	// EnvTraceparent is the span that the run is below, as the Pulumi CLI reads it
+	// too. A user's own wins.
+	EnvTraceparent = "TRACEPARENT"
+	// EnvTracesEndpoint and EnvTracesProtocol say where the agent sends spans. They
+	// are not OpenTelemetry's own names, which are for the user and for programs.
+	EnvTracesEndpoint = "UPDRAFT_TRACES_ENDPOINT"
+	EnvTracesProtocol = "UPDRAFT_TRACES_PROTOCOL"
 	// EnvPulumiEnv names a file of KEY=VALUE lines that init containers may
 	// append to; they join the environment of the CLI.
 	EnvPulumiEnv = "PULUMI_ENV"

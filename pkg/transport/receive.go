@@ -13,6 +13,8 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/updraft-dev/updraft/pkg/observe"
 )
 
 const (
@@ -49,15 +51,17 @@ func Handler(log *slog.Logger, handle Handle) http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		e, err := read(r)
 		if err != nil {
-			log.Warn("Refused what is no CloudEvent", "error", err.Error())
+			log.WarnContext(r.Context(), "Refused what is no CloudEvent", "error", err.Error())
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
 		ctx := context.WithValue(r.Context(), authorizationKey{}, r.Header.Get("Authorization"))
+		ctx, look := observe.Begin(ctx, log, e)
 		err = lookAgain(ctx, handle, e)
 		status := Status(err)
+		defer look.End(ctx, status)
 		if err != nil {
-			log.Warn("Event refused", "type", e.Type(), "subject", e.Subject(), "id", e.ID(), "status", status, "error", err.Error())
+			log.WarnContext(ctx, "Event refused", "type", e.Type(), "subject", e.Subject(), "id", e.ID(), "status", status, "error", err.Error())
 		}
 		w.WriteHeader(status)
 	})

@@ -6,6 +6,8 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/updraft-dev/updraft/pkg/observe"
 )
 
 // Sender sends an event and says whether it was accepted.
@@ -29,7 +31,10 @@ func NewSender(target string) (Sender, error) {
 
 // Send fails unless the target accepted the event.
 func (s *httpSender) Send(ctx context.Context, e event.Event) error {
-	if result := s.client.Send(ctx, e); !cloudevents.IsACK(result) {
+	ctx, done := observe.Sending(ctx, &e)
+	result := s.client.Send(ctx, e)
+	done(cloudevents.IsACK(result))
+	if !cloudevents.IsACK(result) {
 		return fmt.Errorf("cannot send %s about %s to %s: %w", e.Type(), e.Subject(), s.target, result)
 	}
 	return nil

@@ -95,6 +95,11 @@ var bans = []ban{
 		Why:     "only the source function and the agent speak to git repositories",
 	},
 	{
+		From:    []string{"pkg/observe"},
+		Imports: []string{"k8s.io/client-go", "knative.dev", "github.com/prometheus", "go.opentelemetry.io/contrib", module + "pkg/record", module + "pkg/transport"},
+		Why:     "each function and the agent link it: Knative's own set-up of the same keys costs 2 MB more, and see docs/decisions/0015",
+	},
+	{
 		From:    []string{"cmd/agent", "pkg/agent", "pkg/fetch", "pkg/gitremote"},
 		Imports: []string{"k8s.io/client-go", "knative.dev", "sigs.k8s.io/controller-runtime"},
 		Why:     "a run has no right on the API server, so its agent has no client of it",

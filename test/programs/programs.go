@@ -8,22 +8,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
 // OfOthers are the programs of others that the embedded mode runs.
 var OfOthers = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "pulumi", "pulumi-language-yaml"}
 
-// Find finds the repository and its programs of others: in UPDRAFT_BIN, or .bin.
-// One that is missing is an error, since a suite that is skipped looks as if it had
+// Find finds the repository and its programs of others, and some more of them: in
+// UPDRAFT_BIN, or .bin. One that is missing is an error, since a suite that is skipped looks as if it had
 // passed.
-func Find() (root, bin string, err error) {
+func Find(more ...string) (root, bin string, err error) {
 	if root, err = repository(); err != nil {
 		return "", "", err
 	}
 	if bin = os.Getenv("UPDRAFT_BIN"); bin == "" {
 		bin = filepath.Join(root, ".bin")
 	}
-	for _, program := range OfOthers {
+	for _, program := range slices.Concat(OfOthers, more) {
 		if _, err := os.Stat(filepath.Join(bin, program)); err != nil {
 			return "", "", fmt.Errorf("no program %s in %s: run make tools", program, bin)
 		}

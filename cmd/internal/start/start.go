@@ -17,6 +17,7 @@ import (
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
 	"github.com/updraft-dev/updraft/pkg/transport"
@@ -47,6 +48,9 @@ type Environment struct {
 	Audience string `envconfig:"GATEWAY_AUDIENCE" default:"updraft-gateway"`
 	// ClusterTokens says whether the gateway takes a token for the API server too.
 	ClusterTokens bool `envconfig:"GATEWAY_CLUSTER_TOKENS" default:"false"`
+	// Observe is what is observed; a function has it from the keys of
+	// config-observability and config-logging, each behind a prefix.
+	Observe observe.Config `ignored:"true"`
 }
 
 // Parts are what a function is made of.
@@ -62,6 +66,8 @@ type Parts struct {
 	// Leaving is told what is to be done when the process was told to stop and the
 	// last request is answered; the context that it gets has some seconds.
 	Leaving func(func(context.Context))
+	// Telemetry sends the spans of what is served by its Serve.
+	Telemetry *observe.Telemetry
 }
 
 // farewell is how long what is done at the end may take.
@@ -80,20 +86,26 @@ func Main(name string, assemble func(Parts) transport.Handle) {
 
 // MainHTTP serves a function that answers HTTP itself. It does not return.
 func MainHTTP(name string, assemble func(Parts) http.Handler) {
-	log := slog.New(slog.NewJSONHandler(os.Stdout, nil)).With("function", name)
+	config, unread := observe.Parse(observe.FromEnvironment(os.Environ(), observe.PrefixObservability),
+		observe.FromEnvironment(os.Environ(), observe.PrefixLogging), name)
+	log := observe.NewLogger(os.Stdout, config.Level).With("function", name)
+	if unread != nil { // it is no reason not to do the work
+		log.Error("The settings of what is observed cannot be read; nothing is traced", "error", unread.Error())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, log, assemble); err != nil {
+	if err := serve(ctx, name, config, log, assemble); err != nil {
 		log.Error("Function ended", "error", err.Error())
 		os.Exit(1) //nolint:gocritic // the signal handler goes with the process
 	}
 }
 
-func serve(ctx context.Context, log *slog.Logger, assemble func(Parts) http.Handler) error {
+func serve(ctx context.Context, name string, observed observe.Config, log *slog.Logger, assemble func(Parts) http.Handler) error {
 	var env Environment
 	if err := envconfig.Process("", &env); err != nil {
 		return fmt.Errorf("cannot read the environment: %w", err)
 	}
+	env.Observe = observed
 	config := &rest.Config{Host: env.APIServerURL}
 	if env.APIServerURL == "" {
 		var err error
@@ -101,13 +113,14 @@ func serve(ctx context.Context, log *slog.Logger, assemble func(Parts) http.Hand
 			return fmt.Errorf("cannot find the API server: %w", err)
 		}
 	}
-	parts, err := NewParts(config, env, log)
+	parts, err := NewParts(name, config, env, log)
 	if err != nil {
 		return err
 	}
+	defer parts.Telemetry.Stop()
 	var leave []func(context.Context)
 	parts.Leaving = func(do func(context.Context)) { leave = append(leave, do) }
-	if err := transport.Serve(ctx, fmt.Sprintf(":%d", env.Port), assemble(*parts)); err != nil {
+	if err := transport.Serve(ctx, fmt.Sprintf(":%d", env.Port), parts.Telemetry.Serve(assemble(*parts))); err != nil {
 		return err
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
@@ -118,8 +131,11 @@ func serve(ctx context.Context, log *slog.Logger, assemble func(Parts) http.Hand
 	return nil
 }
 
-// NewParts makes the parts of a function that acts with the rights of config.
-func NewParts(config *rest.Config, env Environment, log *slog.Logger) (*Parts, error) {
+// NewParts makes the parts of the function of this name, which acts with the
+// rights of config.
+func NewParts(name string, config *rest.Config, env Environment, log *slog.Logger) (*Parts, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(observe.Writes)
 	clients, err := record.NewClients(config)
 	if err != nil {
 		return nil, err
@@ -138,10 +154,30 @@ func NewParts(config *rest.Config, env Environment, log *slog.Logger) (*Parts, e
 	if err != nil {
 		return nil, err
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the host's name: %w", err)
+	}
+	log = observe.Logger(log)
+	telemetry, err := observe.New(context.Background(), env.Observe.Tracing, observe.Identity{Service: name, Instance: host}, log)
+	if err != nil {
+		return nil, err
+	}
 	return &Parts{
-		Clients: clients, Tokens: tokens, Access: access, Broker: broker, Log: log,
-		Alarms:   &record.Alarms{Client: clients.Dynamic, BrokerNamespace: env.BrokerNamespace, BrokerName: env.BrokerName},
-		Settings: run.Settings{AgentImage: env.AgentImage, ReportURL: env.ReportURL, RunImage: env.RunImage, Timeout: env.Timeout},
-		Gateway:  GatewaySettings{Audience: env.Audience, ClusterTokens: env.ClusterTokens},
+		Clients: clients, Tokens: tokens, Access: access, Broker: broker, Log: log, Telemetry: telemetry,
+		Alarms: &record.Alarms{Client: clients.Dynamic, BrokerNamespace: env.BrokerNamespace, BrokerName: env.BrokerName},
+		Settings: run.Settings{
+			AgentImage: env.AgentImage, ReportURL: env.ReportURL, RunImage: env.RunImage, Timeout: env.Timeout,
+			Traces: traces(env.Observe.Runs),
+		},
+		Gateway: GatewaySettings{Audience: env.Audience, ClusterTokens: env.ClusterTokens},
 	}, nil
+}
+
+// traces is where runs send their spans.
+func traces(t observe.Tracing) run.Traces {
+	if !t.On() {
+		return run.Traces{}
+	}
+	return run.Traces{Endpoint: t.Endpoint, Protocol: t.Protocol}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/updraft-dev/updraft/functions/gateway"
+	"github.com/updraft-dev/updraft/pkg/observe"
 )
 
 // startTime is how long everything may take to come up.
@@ -23,6 +24,7 @@ const startTime = 3 * time.Minute
 
 type flags struct {
 	bin, dir, log string
+	traces        string
 }
 
 // Command is updraft dev.
@@ -39,6 +41,7 @@ What differs from a cluster: images are not pulled (the pulumi CLI beside this
 program runs, whatever image a Stack names), a user's own init and side
 containers are refused, and a PersistentVolumeClaim is a folder.`,
 		Example: `  updraft dev
+  updraft dev --traces http://localhost:4318/v1/traces    # see samples/tracing
   updraft dev --dir ./state    # keep Stacks and their state from one run to the next`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runDev(c.Context(), c.OutOrStdout(), f) },
@@ -46,6 +49,7 @@ containers are refused, and a PersistentVolumeClaim is a folder.`,
 	command.Flags().StringVar(&f.bin, "bin", "", "folder of the programs that run (default: the folder of this one)")
 	command.Flags().StringVar(&f.dir, "dir", "", "folder that keeps all state (default: a temporary one that is removed at the end)")
 	command.Flags().StringVar(&f.log, "log", "", "file for the functions' logs, as JSON lines (default: none)")
+	command.Flags().StringVar(&f.traces, "traces", "", "URL to which spans are posted by OTLP, such as http://localhost:4318/v1/traces (default: nothing is traced)")
 	return command
 }
 
@@ -93,6 +97,14 @@ func startWithin(ctx context.Context, options Options) (*Environment, error) {
 
 func (f flags) options(s *screen) (Options, func() error, error) {
 	o := Options{Bin: f.bin, Dir: f.dir, Progress: func(m string) { s.say("%s", m) }, Notice: func(m string) { s.say("Note: %s", m) }}
+	if f.traces != "" {
+		var err error
+		if o.Observe, err = observe.Parse(map[string]string{
+			"tracing-protocol": observe.ProtocolHTTP, "tracing-endpoint": f.traces, "tracing-sampling-rate": "1",
+		}, nil, ""); err != nil {
+			return o, nil, fmt.Errorf("--traces: %w", err)
+		}
+	}
 	cleanUp := func() error { return nil }
 	if o.Bin == "" {
 		program, err := os.Executable()

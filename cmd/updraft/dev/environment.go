@@ -19,6 +19,7 @@ import (
 	"github.com/updraft-dev/updraft/pkg/local/broker"
 	"github.com/updraft-dev/updraft/pkg/local/controlplane"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/run"
 	"github.com/updraft-dev/updraft/sources/apiserver"
 	"github.com/updraft-dev/updraft/sources/timer"
@@ -53,6 +54,8 @@ type Options struct {
 	// Log takes the logs of the functions and of what stands around them. The
 	// default discards.
 	Log *slog.Logger
+	// Observe says where spans of the Broker, the functions and runs go.
+	Observe observe.Config
 	// Now is the functions' clock. Default: time.Now.
 	Now func() time.Time
 	// SweepSchedule replaces the sweep's schedule, as a cron line with seconds.
@@ -78,10 +81,12 @@ type Environment struct {
 	options Options
 	plane   *controlplane.Plane
 	broker  *broker.Broker
-	servers servers
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	stop    func() error
+	// telemetry of the Broker and the functions, where it is on.
+	telemetry []*observe.Telemetry
+	servers   servers
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+	stop      func() error
 }
 
 // Start brings everything up and returns once a change that is made is seen: all
@@ -256,6 +261,9 @@ func (e *Environment) end() error {
 		e.cancel()
 	}
 	e.running.Wait()
+	for _, t := range e.telemetry {
+		t.Stop()
+	}
 	if e.plane != nil {
 		return e.plane.Stop()
 	}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/rest"
 	"knative.dev/pkg/apis"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
@@ -24,6 +25,7 @@ import (
 	"github.com/updraft-dev/updraft/functions/update"
 	"github.com/updraft-dev/updraft/pkg/event"
 	"github.com/updraft-dev/updraft/pkg/local/broker"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/transport"
 )
 
@@ -88,14 +90,16 @@ func (e *Environment) startFunctions(ctx context.Context) error {
 		return err
 	}
 	for name, assemble := range functions {
-		parts, err := start.NewParts(e.as(name), start.Environment{
+		parts, err := start.NewParts(name, e.as(name), start.Environment{
 			BrokerURL: e.BrokerURL, BrokerNamespace: SystemNamespace, BrokerName: "updraft",
 			ReportURL: e.Functions[status.Name], AgentImage: agentImage, Audience: gatewayAudience,
+			Observe: e.options.Observe,
 		}, e.options.Log.With("function", name))
 		if err != nil {
 			return err
 		}
-		e.serve(name, listeners[name], e.options.Wrap(name, assemble(*parts)))
+		e.serve(name, listeners[name], e.options.Wrap(name, parts.Telemetry.Serve(assemble(*parts))))
+		e.telemetry = append(e.telemetry, parts.Telemetry)
 	}
 	return nil
 }
@@ -114,7 +118,16 @@ func (e *Environment) startBroker(ctx context.Context) error {
 		return fmt.Errorf("cannot listen for the Broker: %w", err)
 	}
 	e.BrokerURL = "http://" + listener.Addr().String()
+	telemetry, err := observe.New(ctx, e.options.Observe.Tracing, observe.Identity{Service: "broker", Instance: "dev"}, e.options.Log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	var tracing trace.TracerProvider // none is one that exports nothing
+	if telemetry != nil {
+		tracing, e.telemetry = telemetry.Provider(), append(e.telemetry, telemetry)
+	}
 	e.broker, err = broker.New(broker.Options{
+		Tracing:  tracing,
 		Triggers: triggers, Delivery: object.Spec.Delivery, Resolve: e.resolve,
 		Log: e.options.Log, Tamper: e.options.Tamper,
 	})

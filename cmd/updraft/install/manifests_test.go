@@ -31,6 +31,7 @@ import (
 	"github.com/updraft-dev/updraft/cmd/internal/start"
 	"github.com/updraft-dev/updraft/config"
 	"github.com/updraft-dev/updraft/functions/gateway"
+	"github.com/updraft-dev/updraft/pkg/observe"
 )
 
 // known are the kinds that config/ may hold, as the Go types of those who define
@@ -333,6 +334,9 @@ func TestTheExampleOfTheSettingsIsTrue(t *testing.T) {
 		if len(c.Data) != 1 {
 			t.Errorf("%s sets keys: an installation over one whose admin set them would undo that", c.Name)
 		}
+		if c.Name != "config-updraft" {
+			return
+		}
 		var example map[string]string
 		if err := yaml.UnmarshalStrict([]byte(c.Data["_example"]), &example); err != nil {
 			t.Fatal(err)
@@ -341,6 +345,51 @@ func TestTheExampleOfTheSettingsIsTrue(t *testing.T) {
 			t.Errorf("the example of %s (-defaults +example):\n%s", c.Name, diff)
 		}
 	})
+}
+
+// What is observed is read by prefix, so that each key that is written reaches a
+// function, and each of the example is one that is known.
+func TestTheExamplesOfWhatIsObservedAreTrue(t *testing.T) {
+	each(t, func(s *servingv1.Service) {
+		from := map[string]string{}
+		for _, e := range s.Spec.Template.Spec.Containers[0].EnvFrom {
+			if e.ConfigMapRef == nil || e.ConfigMapRef.Optional == nil || !*e.ConfigMapRef.Optional {
+				t.Errorf("%s does not start without what it is to observe", s.Name)
+				continue
+			}
+			from[e.ConfigMapRef.Name] = e.Prefix
+		}
+		want := map[string]string{"config-observability": observe.PrefixObservability, "config-logging": observe.PrefixLogging}
+		if diff := cmp.Diff(want, from); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", s.Name, diff)
+		}
+	})
+	examples := map[string]map[string]string{}
+	each(t, func(c *corev1.ConfigMap) {
+		var example map[string]string
+		if err := yaml.UnmarshalStrict([]byte(c.Data["_example"]), &example); err != nil {
+			t.Fatal(err)
+		}
+		examples[c.Name] = example
+	})
+	got, err := observe.Parse(examples["config-observability"], examples["config-logging"], "updraft-stack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := observe.Parse(nil, nil, "updraft-stack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(none, got); diff != "" {
+		t.Errorf("the examples are not the defaults (-defaults +example):\n%s", diff)
+	}
+	for _, name := range []string{"config-observability", "config-logging"} {
+		for key := range examples[name] {
+			if unknown := observe.Unknown(name, key); unknown {
+				t.Errorf("the key %s of %s has no effect", key, name)
+			}
+		}
+	}
 }
 
 // defaults are what a function has if no key is set.

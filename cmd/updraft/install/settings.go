@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/updraft-dev/updraft/pkg/observe"
 )
 
 const (
@@ -62,6 +65,7 @@ func isURL(value string) error {
 // checkSettings looks at the settings of an installation that is there: a function
 // does not start with a value that it cannot read.
 func (c *cluster) checkSettings(ctx context.Context, f *findings) {
+	c.checkObserved(ctx, f)
 	there, err := c.client.CoreV1().ConfigMaps(systemNamespace).Get(ctx, settingsName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return
@@ -83,4 +87,44 @@ func (c *cluster) checkSettings(ctx context.Context, f *findings) {
 			f.problem("the setting %s of ConfigMap %s in %s: %v; set it right", key, settingsName, systemNamespace, err)
 		}
 	}
+}
+
+// checkObserved looks at what is observed. A function that cannot read it says so
+// and works, but nobody looks for that.
+func (c *cluster) checkObserved(ctx context.Context, f *findings) {
+	data := map[string]map[string]string{}
+	for _, name := range []string{"config-observability", "config-logging"} {
+		there, err := c.client.CoreV1().ConfigMaps(systemNamespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			f.problem("cannot look at ConfigMap %s in %s: %v", name, systemNamespace, err)
+			return
+		}
+		data[name] = there.Data
+		for _, key := range slices.Sorted(maps.Keys(there.Data)) {
+			if key != "_example" && observe.Unknown(name, key) {
+				f.note("the setting %s of ConfigMap %s in %s has no effect", key, name, systemNamespace)
+			}
+		}
+	}
+	for _, function := range append([]string{""}, levelled(data["config-logging"])...) {
+		if _, err := observe.Parse(data["config-observability"], data["config-logging"], function); err != nil {
+			f.problem("what is observed, in ConfigMaps config-observability and config-logging in %s: %v; set it right", systemNamespace, err)
+			return
+		}
+	}
+}
+
+// levelled are the functions that have a level of their own.
+func levelled(logging map[string]string) []string {
+	var names []string
+	for key := range logging {
+		if name, own := strings.CutPrefix(key, "loglevel."); own {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

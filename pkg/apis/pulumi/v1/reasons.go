@@ -31,6 +31,9 @@ const (
 	AnnotationWorkspace = "updraft.dev/workspace"
 	// AnnotationFor is on an Update: what it stands for, as JSON.
 	AnnotationFor = "updraft.dev/for"
+	// AnnotationTraceparent is on an Update: the span, as a W3C traceparent, that
+	// asked for it. What follows from it is in the same trace.
+	AnnotationTraceparent = "updraft.dev/traceparent"
 	// AnnotationSecretOutputs is on an outputs Secret: a JSON array of the keys
 	// that are secret.
 	AnnotationSecretOutputs = "pulumi.com/secrets"

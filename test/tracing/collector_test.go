@@ -1,0 +1,137 @@
+package tracing
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/updraft-dev/updraft/pkg/observe"
+)
+
+// collector is a real OpenTelemetry collector, which writes what it receives to a
+// file.
+type collector struct {
+	process *exec.Cmd
+	address string
+	file    string
+}
+
+const collectorConfig = `
+receivers: {otlp: {protocols: {http: {endpoint: %q}}}}
+exporters: {file: {path: %q}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {traces: {receivers: [otlp], exporters: [file]}}
+`
+
+func startCollector(ctx context.Context, program, dir string) (*collector, error) {
+	free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{address: free.Addr().String(), file: filepath.Join(dir, "spans.jsonl")}
+	config := filepath.Join(dir, "collector.yaml")
+	if err := errors.Join(free.Close(), os.WriteFile(config, fmt.Appendf(nil, collectorConfig, c.address, c.file), 0o600)); err != nil {
+		return nil, err
+	}
+	var said bytes.Buffer
+	c.process = exec.CommandContext(ctx, program, "--config", config)
+	c.process.Stdout, c.process.Stderr = &said, &said
+	if err := c.process.Start(); err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.address)
+		if err == nil {
+			return c, connection.Close()
+		}
+		if time.Now().After(deadline) {
+			return nil, errors.Join(fmt.Errorf("the collector does not start: %w\n%s", err, said.String()), c.stop())
+		}
+	}
+}
+
+func (c *collector) stop() error {
+	if err := c.process.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	return c.process.Wait()
+}
+
+func (c *collector) tracing() observe.Tracing {
+	return observe.Tracing{Protocol: observe.ProtocolHTTP, Endpoint: "http://" + c.address + "/v1/traces", Rate: 1}
+}
+
+// span is one that was collected.
+type span struct {
+	service    string
+	Name       string `json:"name"`
+	TraceID    string `json:"traceId"`
+	ID         string `json:"spanId"`
+	Parent     string `json:"parentSpanId"`
+	Attributes []struct {
+		Key   string         `json:"key"`
+		Value map[string]any `json:"value"`
+	} `json:"attributes"`
+	Links []struct {
+		TraceID string `json:"traceId"`
+	} `json:"links"`
+}
+
+func (s span) String() string { return s.service + ": " + s.Name }
+
+// attribute of a span, as text.
+func (s span) attribute(key string) string {
+	for _, a := range s.Attributes {
+		if a.Key == key {
+			for _, v := range a.Value {
+				return fmt.Sprint(v)
+			}
+		}
+	}
+	return ""
+}
+
+// spans are those of a trace, by their ids.
+func (c *collector) spans(trace string) (map[string]span, error) {
+	content, err := os.ReadFile(c.file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]span{}
+	for line := range strings.Lines(string(content)) {
+		var batch struct {
+			ResourceSpans []struct {
+				Resource   span `json:"resource"` // of which only the attributes are there
+				ScopeSpans []struct {
+					Spans []span `json:"spans"`
+				} `json:"scopeSpans"`
+			} `json:"resourceSpans"`
+		}
+		if err := json.Unmarshal([]byte(line), &batch); err != nil {
+			return nil, fmt.Errorf("%w in %s", err, line)
+		}
+		for _, r := range batch.ResourceSpans {
+			for _, scope := range r.ScopeSpans {
+				for _, s := range scope.Spans {
+					if s.TraceID == trace {
+						s.service = r.Resource.attribute("service.name")
+						found[s.ID] = s
+					}
+				}
+			}
+		}
+	}
+	return found, nil
+}
