@@ -11,6 +11,7 @@ import (
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/request"
 )
@@ -99,10 +100,14 @@ func (f *Function) world(ctx context.Context, r request.Request, met bool) (requ
 // Stack that was read.
 func (f *Function) write(ctx context.Context, s *pulumiv1.Stack, v request.Verdict) error {
 	if v.Create != nil {
+		observe.Stamp(ctx, v.Create)
 		_, err := f.Pulumi.AutoV1alpha1().Updates(s.Namespace).Create(ctx, v.Create, metav1.CreateOptions{FieldManager: Name})
 		if err != nil {
 			return fmt.Errorf("cannot create Update %s: %w", v.Create.Name, err)
 		}
+	}
+	if of := observe.OfRequest(ctx, v.Annotations[pulumiv1.AnnotationReconcileRequest]); of != "" {
+		v.Annotations[pulumiv1.AnnotationTraceparent] = of
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": s.UID, "resourceVersion": s.ResourceVersion, "annotations": v.Annotations,

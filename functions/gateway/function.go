@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"github.com/updraft-dev/updraft/pkg/client/clientset/versioned"
+	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/request"
 )
 
@@ -78,9 +81,24 @@ func (f *Function) take(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	}
 	results := make([]result, 0, len(events))
 	for i := range requests {
-		results = append(results, f.do(ctx, events[i].Source(), events[i].ID(), requests[i]))
+		results = append(results, f.look(ctx, events[i], requests[i]))
 	}
 	return response{results: results, batch: batch}
+}
+
+// look is do as a look, whose span is the request's, or the first of its trace.
+func (f *Function) look(ctx context.Context, e cloudevents.Event, r request.Request) result {
+	e.SetExtension("kind", event.KindStack)
+	e.SetExtension("namespace", r.Namespace)
+	e.SetExtension("name", r.Stack)
+	ctx, look := observe.Begin(ctx, f.Log, e)
+	done := f.do(ctx, e.Source(), e.ID(), r)
+	status := http.StatusAccepted
+	if done.problem != nil {
+		status = statuses[done.problem.Why]
+	}
+	look.End(ctx, status)
+	return done
 }
 
 // do does what one request asks for.
@@ -88,10 +106,10 @@ func (f *Function) do(ctx context.Context, source, id string, r request.Request)
 	v, problem := f.act(ctx, r)
 	log := f.Log.With("operation", string(r.Operation), "namespace", r.Namespace, "name", r.Stack, "by", r.By, "request", r.Identity)
 	if problem != nil {
-		log.Warn("Request refused", "why", string(problem.Why), "detail", problem.Detail)
+		log.WarnContext(ctx, "Request refused", "why", string(problem.Why), "detail", problem.Detail)
 		return result{source: source, id: id, problem: problem}
 	}
-	log.Info("Request taken", "repeated", v.Repeated, "update", v.About)
+	log.InfoContext(ctx, "Request taken", "repeated", v.Repeated, "update", v.About)
 	return result{source: source, id: id, location: location(r, v), repeated: v.Repeated}
 }
 

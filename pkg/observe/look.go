@@ -61,8 +61,8 @@ func lookOf(ctx context.Context) *Look {
 	return l
 }
 
-// Saw tells a look of an object that it read: the generation, and, of an Update,
-// the trace to which the look then belongs.
+// Saw tells a look of an object that it read: the generation, and, of an Update or of
+// a Stack that was asked from outside, the trace to which the look then belongs.
 func Saw(ctx context.Context, object metav1.Object) {
 	l := lookOf(ctx)
 	if l == nil {
@@ -73,7 +73,7 @@ func Saw(ctx context.Context, object metav1.Object) {
 	if object.GetName() == l.about("name") {
 		l.generation = object.GetGeneration()
 	}
-	of := spanContextOf(object.GetAnnotations()[pulumiv1.AnnotationTraceparent])
+	of := spanContextOf(traceOf(object))
 	if !of.IsValid() || l.joined.IsValid() {
 		return
 	}
@@ -81,6 +81,36 @@ func Saw(ctx context.Context, object metav1.Object) {
 	if l.span != nil && l.span.SpanContext().TraceID() != of.TraceID() {
 		l.span.AddLink(trace.Link{SpanContext: of})
 	}
+}
+
+// traceOf is the traceparent of an object: an Update's, or that of the request from
+// outside that a Stack has yet to answer. What came later, by other ways, is not in
+// that request's trace.
+func traceOf(object metav1.Object) string {
+	value := object.GetAnnotations()[pulumiv1.AnnotationTraceparent]
+	s, ok := object.(*pulumiv1.Stack)
+	if !ok {
+		return value
+	}
+	traceparent, of, _ := strings.Cut(value, " ")
+	request := s.Annotations[pulumiv1.AnnotationReconcileRequest]
+	current := s.Status.CurrentUpdate
+	open := s.Status.ObservedReconcileRequest != request || current != nil && current.ReconcileRequest == request
+	if of == "" || !strings.HasPrefix(request, of+" ") || !open {
+		return ""
+	}
+	return traceparent
+}
+
+// OfRequest is what a Stack's annotation says of the span that ctx is in, and of the
+// request that it stands for; "" if there is no span.
+func OfRequest(ctx context.Context, request string) string {
+	traceparent := Traceparent(ctx)
+	of, _, found := strings.Cut(request, " ")
+	if telemetryOf(ctx) == nil || traceparent == "" || !found {
+		return ""
+	}
+	return traceparent + " " + of
 }
 
 func (l *Look) about(extension string) string {

@@ -262,3 +262,38 @@ func TestNameInProtobuf(t *testing.T) {
 func runtimeInfo(mediaType string) (runtime.SerializerInfo, bool) {
 	return runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
 }
+
+func TestAStackIsInTheTraceOfARequestUntilThatIsAnswered(t *testing.T) {
+	const request = "0123456789ab by ci: build 42"
+	cases := map[string]struct {
+		annotation, request, observed string
+		current                       *pulumiv1.CurrentStackUpdate
+		want                          string
+	}{
+		"Not seen yet":                     {annotation: ofUpdate + " 0123456789ab", request: request, want: ofUpdate},
+		"Seen, and its Update is not over": {annotation: ofUpdate + " 0123456789ab", request: request, observed: request, current: &pulumiv1.CurrentStackUpdate{ReconcileRequest: request}, want: ofUpdate},
+		"Seen, and another Update goes on": {annotation: ofUpdate + " 0123456789ab", request: request, observed: request, current: &pulumiv1.CurrentStackUpdate{ReconcileRequest: "other"}},
+		"Answered":                         {annotation: ofUpdate + " 0123456789ab", request: request, observed: request},
+		"Another request came by kubectl":  {annotation: ofUpdate + " 0123456789ab", request: "again", observed: request},
+		"No request":                       {annotation: ofUpdate + " 0123456789ab", observed: "x"},
+		"A traceparent of no request":      {annotation: ofUpdate, request: request},
+		"None":                             {request: request},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &pulumiv1.Stack{}
+			s.Annotations = map[string]string{pulumiv1.AnnotationReconcileRequest: c.request, pulumiv1.AnnotationTraceparent: c.annotation}
+			s.Status.ObservedReconcileRequest, s.Status.CurrentUpdate = c.observed, c.current
+			if got := traceOf(s); got != c.want {
+				t.Errorf("traceOf = %q, want %q", got, c.want)
+			}
+		})
+	}
+	o := begin(t, true, ofEvent)
+	if got := OfRequest(o.ctx, request); !strings.HasSuffix(got, " 0123456789ab") || !spanContextOf(strings.Fields(got)[0]).IsValid() {
+		t.Errorf("OfRequest = %q", got)
+	}
+	if got := OfRequest(begin(t, false, ofEvent).ctx, request); got != "" {
+		t.Errorf("where tracing is off OfRequest = %q", got)
+	}
+}

@@ -32,7 +32,8 @@ const (
 	// AnnotationFor is on an Update: what it stands for, as JSON.
 	AnnotationFor = "updraft.dev/for"
 	// AnnotationTraceparent is on an Update: the span, as a W3C traceparent, that
-	// asked for it. What follows from it is in the same trace.
+	// asked for it. What follows from it is in the same trace. On a Stack it is that
+	// of the last request from outside, then a space and how that request begins.
 	AnnotationTraceparent = "updraft.dev/traceparent"
 	// AnnotationSecretOutputs is on an outputs Secret: a JSON array of the keys
 	// that are secret.
