@@ -153,11 +153,11 @@ lint: $(LINTER) ## Check format and code by .golangci.yml; what go vet checks is
 	@cd test/cluster/programs && GOGC=60 $(LINTER) run --config $(CURDIR)/.golangci.yml
 
 .PHONY: e2e
-e2e: tools build $(BIN)/ko ## Install on KUBECONFIG's cluster, or on make cluster's, and test it end to end
+e2e: tools build $(BIN)/ko $(COLLECTOR) ## Install on KUBECONFIG's cluster, or on make cluster's, and test it end to end
 	@hack/e2e.sh -short
 
 .PHONY: e2e-long
-e2e-long: tools build $(BIN)/ko $(BIN)/pulumi-resource-kubernetes ## The same, with 20 applies from zero in a row, 50 Stacks, and programs with real objects
+e2e-long: tools build $(BIN)/ko $(COLLECTOR) $(BIN)/pulumi-resource-kubernetes ## The same, with 20 applies from zero in a row, 50 Stacks, and programs with real objects
 	@hack/e2e.sh
 
 .PHONY: abuse

@@ -6,7 +6,8 @@
 # The cluster is KUBECONFIG's, with KO_DOCKER_REPO for our images and, for the
 # runs, RUN_IMAGE with the CLI, its YAML language host and (for make e2e-long) the
 # Kubernetes provider. Without KUBECONFIG it is make cluster's, which is brought up,
-# and the image is built from .bin/. With KEEP=1 what was installed stays.
+# and the images are built from .bin/. With COLLECTOR_IMAGE, tools/collector, traces
+# are tested. With KEEP=1 what was installed stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kubectl=$PWD/.bin/kubectl
@@ -18,7 +19,22 @@ if [ -z "${KUBECONFIG:-}" ]; then
 	. .cluster/env
 	programs=.bin/pulumi,.bin/pulumi-language-yaml
 	if [ -e .bin/pulumi-resource-kubernetes ]; then programs+=,.bin/pulumi-resource-kubernetes; fi
-	RUN_IMAGE=$(.bin/cluster/images -registry "$KO_DOCKER_REPO" -known .cluster/images/run.known "run=$programs" | awk '{print $2}')
+	image() { .bin/cluster/images -registry "$KO_DOCKER_REPO" -known ".cluster/images/$1.known" "$1=$2" | awk '{print $2}'; }
+	RUN_IMAGE=$(image run "$programs")
+	COLLECTOR_IMAGE=$(image collector .bin/collector)
+	export COLLECTOR_IMAGE
+fi
+
+# The trace of a change holds Knative's own spans if its tracing is on, which its
+# programs read when they start. Another cluster's Knative is not touched.
+traces=http://collector.updraft-e2e-traces.svc.cluster.local:4318/v1/traces
+tracing="{tracing-protocol: http/protobuf, tracing-endpoint: \"$traces\", tracing-sampling-rate: \"1\"}"
+if [ -n "${COLLECTOR_IMAGE:-}" ] && ! "$kubectl" -n knative-eventing get configmap config-observability -o yaml | grep -q "$traces"; then
+	say "Turning Knative's tracing on"
+	"$kubectl" -n knative-eventing patch configmap config-observability --type merge -p "data: $tracing"
+	deployments=(deployment/eventing-controller deployment/mt-broker-ingress deployment/mt-broker-filter deployment/imc-dispatcher)
+	"$kubectl" -n knative-eventing rollout restart "${deployments[@]}"
+	"$kubectl" -n knative-eventing rollout status "${deployments[@]}" --timeout=180s
 fi
 
 # The overlay is where kustomize finds config from.
@@ -47,6 +63,12 @@ patches:
     kind: ConfigMap
     metadata: {name: any}
     data: {${RUN_IMAGE:+default-run-image: "$RUN_IMAGE"}}
+- target: {kind: ConfigMap, name: config-observability}
+  patch: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: any}
+    data: ${COLLECTOR_IMAGE:+$tracing}
 E
 make --no-print-directory install OVERLAY="$work/overlay" KO_FLAGS="${KO_FLAGS:-}"
 

@@ -12,6 +12,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,12 +51,16 @@ func run(m *testing.M) (code int, err error) {
 	if err := connect(); err != nil {
 		return 1, err
 	}
+	if err := startCollector(ctx); err != nil {
+		return 1, err
+	}
 	if cluster.witness, err = newWitness(ctx); err != nil {
 		return 1, err
 	}
 	defer cluster.witness.leave()
+	defer stopCollector()
 	code = m.Run()
-	return code, cluster.witness.check(ctx)
+	return code, errors.Join(cluster.witness.check(ctx), checkSpans(ctx))
 }
 
 func connect() (err error) {

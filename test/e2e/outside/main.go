@@ -7,6 +7,8 @@
 //   - A sender: a POST to /send, of a request as JSON, sends that and answers with
 //     what came back.
 //   - A subscriber: a POST of an event to /events is kept; a GET lists them.
+//   - Where a collector sends spans on, as OTLP's JSON: a POST to /spans is kept; a
+//     GET has a line for each.
 package main
 
 import (
@@ -78,6 +80,9 @@ func main() {
 	kept := &kept{}
 	mux.HandleFunc("POST /events", kept.add)
 	mux.HandleFunc("GET /events", kept.list)
+	spans := &lines{}
+	mux.HandleFunc("POST /spans", spans.add)
+	mux.HandleFunc("GET /spans", spans.list)
 	server := &http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	log.Fatal(server.ListenAndServe())
 }
@@ -138,4 +143,29 @@ func (k *kept) list(w http.ResponseWriter, _ *http.Request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_ = json.NewEncoder(w).Encode(k.events)
+}
+
+// lines are bodies, each of which is a line.
+type lines struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (l *lines) add(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(append(l.text, body...), '\n')
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, "{}")
+}
+
+func (l *lines) list(w http.ResponseWriter, _ *http.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = w.Write(l.text)
 }

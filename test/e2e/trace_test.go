@@ -1,0 +1,210 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+	"github.com/updraft-dev/updraft/test/leak"
+	"github.com/updraft-dev/updraft/test/spans"
+)
+
+// tracesNamespace is where hack/e2e.sh has all spans sent to.
+const tracesNamespace = "updraft-e2e-traces"
+
+// collectorManifest is a real OpenTelemetry collector, which sends what it gets on to
+// test/e2e/outside, since a test cannot read a pod's files.
+func collectorManifest() string {
+	return `
+apiVersion: v1
+kind: Namespace
+metadata: {name: ` + tracesNamespace + `}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: collector, namespace: ` + tracesNamespace + `}
+data:
+  collector.yaml: |
+    receivers: {otlp: {protocols: {http: {endpoint: "0.0.0.0:4318"}}}}
+    exporters:
+      otlp_http: {traces_endpoint: "` + outsideURL(tracesNamespace) + `/spans", encoding: json, compression: none}
+    service:
+      telemetry: {metrics: {level: none}}
+      pipelines: {traces: {receivers: [otlp], exporters: [otlp_http]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: collector, namespace: ` + tracesNamespace + `}
+spec:
+  selector: {matchLabels: {app: collector}}
+  template:
+    metadata: {labels: {app: collector}}
+    spec:
+      containers:
+      - name: collector
+        image: ` + os.Getenv("COLLECTOR_IMAGE") + `
+        args: [--config, /etc/collector/collector.yaml]
+        ports: [{containerPort: 4318}]
+        readinessProbe: {tcpSocket: {port: 4318}}
+        volumeMounts: [{name: config, mountPath: /etc/collector}]
+      volumes: [{name: config, configMap: {name: collector}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: collector, namespace: ` + tracesNamespace + `}
+spec:
+  selector: {app: collector}
+  ports: [{port: 4318}]
+`
+}
+
+// startCollector brings it up, if there is an image of one.
+func startCollector(ctx context.Context) error {
+	if os.Getenv("COLLECTOR_IMAGE") == "" {
+		return nil
+	}
+	limit := "--timeout=" + patience.String()
+	for _, step := range []struct {
+		stdin string
+		args  []string
+	}{
+		{collectorManifest(), []string{"apply", "-f", "-"}},
+		{outsideManifest(), []string{"apply", "-n", tracesNamespace, "-f", "-"}},
+		{"", []string{"rollout", "status", "-n", tracesNamespace, "deployment/outside", "deployment/collector", limit}},
+	} {
+		c := exec.CommandContext(ctx, kubectlPath(), step.args...)
+		c.Stdin = strings.NewReader(step.stdin)
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(step.args, " "), err, out)
+		}
+	}
+	return nil
+}
+
+func stopCollector() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = exec.CommandContext(ctx, kubectlPath(), "delete", "namespace", tracesNamespace, "--ignore-not-found", "--wait=false").Run()
+}
+
+func collected(ctx context.Context) (string, error) {
+	lines, err := atOutside(cluster.clients.Core.RESTClient().Get(), tracesNamespace, "spans").DoRaw(ctx)
+	return string(lines), err
+}
+
+// changed are spans of each change, each with one that it is below.
+var changed = []struct{ span, below string }{
+	{"updraft-stack: create updates", "updraft-stack: look at Stack"},
+	{"updraft-update: look at Update", "updraft-stack: look at Stack"},
+	{"updraft-update: create jobs", "updraft-update: look at Update"},
+	{"updraft-agent: fetch", "updraft-update: look at Update"},
+	{"updraft-agent: run", "updraft-update: look at Update"},
+	{"updraft-agent: operation", "updraft-agent: run"},
+	{"pulumi-cli: pulumi", "updraft-agent: operation"},
+	{"updraft-status: look at Update", "updraft-agent: report taken"},
+	{"updraft-status: update stacks/status", "updraft-agent: report finished"},
+}
+
+// TestAChangeIsOneTrace reads the trace of a Stack that is applied, and of an event
+// from outside.
+func TestAChangeIsOneTrace(t *testing.T) {
+	if os.Getenv("COLLECTOR_IMAGE") == "" {
+		t.Skip("COLLECTOR_IMAGE is not set")
+	}
+	t.Parallel()
+	s := newSpace(t)
+	s.outside()
+	s.program()
+	s.apply(s.stackOf("app", ""))
+	first := s.awaitReady("app")
+	s.awaitTrace(first, "apiserversource", "mt-broker", "updraft-stack: look at Stack")
+
+	s.kubectl("create", "serviceaccount", "ci")
+	s.kubectl("create", "rolebinding", "ci", "--clusterrole=updraft-edit", "--serviceaccount="+s.namespace+":ci")
+	got := s.send("http://updraft-gateway."+systemNamespace+".svc.cluster.local", map[string]string{
+		"Ce-Specversion": "1.0", "Ce-Type": "dev.updraft.request.update", "Ce-Source": "/e2e", "Ce-Id": "traced", "Ce-Subject": s.namespace + "/app",
+		"Authorization": "Bearer " + s.kubectl("create", "token", "ci", "--audience", "updraft-gateway"),
+		"Traceparent":   "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	}, "")
+	if got.Status != 202 {
+		t.Fatalf("the gateway answers %+v", got)
+	}
+	second := s.await(patience, "app", "has run once more", func(stack *pulumiv1.Stack) bool {
+		return isReady(stack) && stack.Status.LastUpdate.Name != first.Status.LastUpdate.Name
+	})
+	trace := s.awaitTrace(second, "updraft-gateway", "updraft-stack: look at Stack")
+	if _, there := trace["00f067aa0ba902b7"]; there {
+		t.Error("the sender's own span is there, which nobody sent")
+	}
+	for _, span := range trace {
+		if span.Service == "updraft-gateway" && span.Name == "look at Stack" && span.Parent != "00f067aa0ba902b7" {
+			t.Errorf("the gateway's span is below %s, not below the sender's", span.Parent)
+		}
+		if span.TraceID != "4bf92f3577b34da6a3ce929d0e0e4736" {
+			t.Errorf("%v is in the trace %s", span, span.TraceID)
+		}
+	}
+}
+
+// awaitTrace waits until the trace of a Stack's last Update holds what each change
+// has, and spans of these services and names.
+func (s *space) awaitTrace(stack *pulumiv1.Stack, names ...string) spans.Trace {
+	s.Helper()
+	var trace spans.Trace
+	s.within(patience, "the trace is whole", func() error {
+		u, err := cluster.clients.Pulumi.AutoV1alpha1().Updates(s.namespace).Get(s.Context(), stack.Status.LastUpdate.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		parts := strings.Split(u.Annotations[pulumiv1.AnnotationTraceparent], "-")
+		if len(parts) != 4 {
+			return fmt.Errorf("Update %s has no trace: %v", u.Name, u.Annotations)
+		}
+		lines, err := collected(s.Context())
+		if err != nil {
+			return err
+		}
+		if trace, err = spans.Read(lines, parts[1]); err != nil {
+			return err
+		}
+		var lacks []error
+		for _, want := range changed {
+			if !trace.Has(want.span, want.below) {
+				lacks = append(lacks, fmt.Errorf("it lacks %s below %s", want.span, want.below))
+			}
+		}
+		for _, name := range names {
+			if !strings.Contains(trace.Tree(), name) {
+				lacks = append(lacks, fmt.Errorf("it lacks %s", name))
+			}
+		}
+		if err := errors.Join(lacks...); err != nil {
+			return fmt.Errorf("%w\nit has\n%s", err, trace.Tree())
+		}
+		return nil
+	})
+	s.Logf("the trace of %s:\n%s", stack.Status.LastUpdate.Name, trace.Tree())
+	return trace
+}
+
+// checkSpans looks for what must not be in any span of the whole suite.
+func checkSpans(ctx context.Context) error {
+	if os.Getenv("COLLECTOR_IMAGE") == "" {
+		return nil
+	}
+	lines, err := collected(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("The collector got %d kB of spans\n", len(lines)>>10)
+	return leak.InText("the spans", lines, toldNever...)
+}
