@@ -200,6 +200,10 @@ func (v Verdict) want(w World, now time.Time) Verdict {
 	if err != nil {
 		return v.stall(w, now, pulumiv1.StalledSpecInvalid, "Invalid spec: "+err.Error())
 	}
+	if !hasSource(plan.Workspace) {
+		return v.stall(w, now, pulumiv1.StalledSpecInvalid, "Invalid spec: no source: set programRef, or projectRepo and branch, "+
+			"or let an init container or a volume of the workspaceTemplate make "+projectFolder)
+	}
 	v.Plan = plan
 	v.Action = Claim
 	if w.Stack.Status.CurrentUpdate != nil && w.Update == nil {

@@ -95,9 +95,11 @@ func TestAStackThatIsToRun(t *testing.T) {
 		},
 		"A Stack that never ran is claimed": {world: inWorld(aStack()), want: first},
 		"A Stack without a source is claimed for no revision": {
-			why:   "a user's own init container may make the workspace",
-			world: inWorld(aStack(func(s *pulumiv1.Stack) { s.Spec.ProgramRef = nil }), atSource("")),
-			want:  outcome{Action: Claim, State: processing, Message: "Initial stack update", Wanted: up(2, "", "")},
+			why: "a user's own init container may make the workspace",
+			world: inWorld(aStack(func(s *pulumiv1.Stack) {
+				s.Spec.ProgramRef, s.Spec.WorkspaceTemplate = nil, raw(`{"spec":{"podTemplate":{"spec":{"initContainers":[{"name":"extract","image":"mine"}]}}}}`)
+			}), atSource("")),
+			want: outcome{Action: Claim, State: processing, Message: "Initial stack update", Wanted: up(2, "", "")},
 		},
 		"A Stack in step needs nothing": {
 			world: inWorld(aStack(ran())),
