@@ -160,7 +160,7 @@ func TestAStackThatIsToRun(t *testing.T) {
 		"A claim after a failure that is not tried again is withdrawn": {
 			world: inWorld(aStack(ran(failing(autov1alpha1.ReasonUpdateFailed, 3, time.Minute)), claims(claimed))),
 			want: outcome{Action: Withdraw, State: "Stalled/UpdateFailed",
-				Message: "Up failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket"},
+				Message: "Up failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket. and more"},
 		},
 	})
 }
@@ -296,9 +296,9 @@ func TestShows(t *testing.T) {
 }
 
 func TestAStackThatFailed(t *testing.T) {
-	retrying := func(failures int) string { return fmt.Sprintf("%d update failure(s): error: no such bucket", failures) }
+	retrying := func(failures int) string { return fmt.Sprintf("%d update failure(s): error: no such bucket. and more", failures) }
 	again := For{Generation: 2, Revision: revision, Type: autov1alpha1.UpType}
-	exhausted := "Up failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket"
+	exhausted := "Up failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket. and more"
 	fail := func(reason autov1alpha1.ConditionReason, failures int64, ago time.Duration, edits ...edit) World {
 		return inWorld(aStack(append([]edit{ran(failing(reason, failures, ago))}, edits...)...))
 	}
@@ -431,20 +431,20 @@ func TestAStackThatFailed(t *testing.T) {
 			want: outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure",
 				Message: "1 update failure(s)", Alarm: 10 * time.Second},
 		},
-		"The first line that says something is shown": {
+		"All lines that say something are shown, as one": {
 			world: inWorld(aStack(ran(failing(autov1alpha1.ReasonUnknown, 0, 0), func(l *pulumiv1.StackUpdateState) { l.Message = "\r\n  error: it broke:  \r\n- here" }))),
 			want: outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure",
-				Message: "1 update failure(s): error: it broke", Alarm: 10 * time.Second},
+				Message: "1 update failure(s): error: it broke: - here", Alarm: 10 * time.Second},
 		},
 		"A preview that failed says so": {
 			world: inWorld(aStack(previews, ran(ofType(pulumiv1.PreviewUpdateType), failing(autov1alpha1.ReasonUpdateFailed, 1, 0)))),
 			want: outcome{Action: Nothing, State: "Reconciling/PreviewFailed",
-				Message: "Preview failed (2 attempt(s)): error: no such bucket", Alarm: 30 * time.Second},
+				Message: "Preview failed (2 attempt(s)): error: no such bucket. and more", Alarm: 30 * time.Second},
 		},
 		"A preview that failed for the fourth time stalls": {
 			world: inWorld(aStack(previews, ran(ofType(pulumiv1.PreviewUpdateType), failing(autov1alpha1.ReasonUpdateFailed, 3, 0)))),
 			want: outcome{Action: Nothing, State: "Stalled/UpdateFailed",
-				Message: "Preview failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket"},
+				Message: "Preview failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket. and more"},
 		},
 	})
 }
@@ -531,7 +531,7 @@ func TestAStackThatResyncs(t *testing.T) {
 		"A Stack that failed waits for its backoff, not for the resync": {
 			world: inWorld(aStack(ran(failing(autov1alpha1.ReasonUpdateFailed, 3, time.Hour)), resyncs(60))),
 			want: outcome{Action: Nothing, State: "Stalled/UpdateFailed",
-				Message: "Up failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket"},
+				Message: "Up failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket. and more"},
 		},
 	})
 }
@@ -557,7 +557,7 @@ func TestAWorkspaceThatIsReclaimed(t *testing.T) {
 		"After a failure it stays": {
 			world: inWorld(aStack(reclaiming, ran(failing(autov1alpha1.ReasonUpdateFailed, 0, 0))), withWorkspace(stackUID)),
 			want: outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure",
-				Message: "1 update failure(s): error: no such bucket", Alarm: 10 * time.Second}},
+				Message: "1 update failure(s): error: no such bucket. and more", Alarm: 10 * time.Second}},
 	})
 }
 
