@@ -256,9 +256,9 @@ func (v Verdict) failed(w World, now time.Time, last *pulumiv1.StackUpdateState)
 	case exhausted(w.Stack, last):
 		v.stalled(w, now, exhaustedReason(reason), exhaustedMessage(w.Stack, last))
 	case w.Stack.Spec.Preview:
-		v.reconciling(w, now, pulumiv1.ReconcilingPreviewFailed, because(fmt.Sprintf("Preview failed (%d attempt(s))", last.Failures+1), last.Message))
+		v.reconciling(w, now, pulumiv1.ReconcilingPreviewFailed, because(attempts(last), last.Message))
 	default:
-		v.reconciling(w, now, pulumiv1.ReconcilingRetry, because(fmt.Sprintf("%d update failure(s)", last.Failures+1), last.Message))
+		v.reconciling(w, now, pulumiv1.ReconcilingRetry, because(attempts(last), last.Message))
 	}
 	return v
 }
@@ -280,7 +280,20 @@ func exhaustedMessage(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState) st
 	if deleting(stack) {
 		next = fmt.Sprintf("still retrying; annotation %s=true releases the Stack without a destroy", pulumiv1.AnnotationLetGo)
 	}
-	return because(fmt.Sprintf("%s failed %d times; %s", last.Type, last.Failures+1, next), last.Message)
+	return because(attempts(last)+"; "+next, last.Message)
+}
+
+// attempts says how often the last Update has failed, in the numbers of
+// status.lastUpdate.failures, which does not count the first.
+func attempts(last *pulumiv1.StackUpdateState) string {
+	switch last.Failures {
+	case 0:
+		return fmt.Sprintf("%s failed", last.Type)
+	case 1:
+		return fmt.Sprintf("%s failed, and so did 1 retry", last.Type)
+	default:
+		return fmt.Sprintf("%s failed, and so did %d retries", last.Type, last.Failures)
+	}
 }
 
 func wantedType(stack *pulumiv1.Stack) autov1alpha1.UpdateType {
