@@ -7,10 +7,7 @@ cd "$(dirname "$0")/.."
 bin=${BIN:-$PWD/.bin}
 version=$1
 shift
-if [ -z "${KO_DOCKER_REPO:-}" ]; then
-	echo "Set KO_DOCKER_REPO to where the images may be pushed and the cluster can pull them from" >&2
-	exit 1
-fi
+hack/registry.sh
 "$bin/kubectl" kustomize config |
 	sed "s|app.kubernetes.io/version: devel\$|app.kubernetes.io/version: \"$version\"|" |
 	"$bin/ko" resolve --base-import-paths "$@" -f -
