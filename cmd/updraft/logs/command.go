@@ -45,7 +45,7 @@ tail that was kept, for as long as its Update is.`,
 			if ctx == nil {
 				ctx = context.Background()
 			}
-			return r.print(ctx)
+			return f.cluster.Explain(r.print(ctx))
 		},
 	}
 	f.cluster.AddTo(command.Flags())
@@ -56,7 +56,7 @@ tail that was kept, for as long as its Update is.`,
 }
 
 // reader of the cluster that kubectl would use with the same flags.
-func (f flags) reader(c *cobra.Command) (*reader, error) {
+func (f *flags) reader(c *cobra.Command) (*reader, error) {
 	config, namespace, err := f.cluster.Load()
 	if err != nil {
 		return nil, err
