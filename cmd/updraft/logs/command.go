@@ -24,7 +24,8 @@ func Command() *cobra.Command {
 		Short: "Print the log of a Stack's run",
 		Long: `Prints what the Pulumi CLI said in the run of a Stack: the one that goes on, or
 else the last. While the pod is there the log comes from it. Afterwards it is the
-tail that was kept, for as long as its Update is.`,
+tail that was kept, for as long as its Update is. A run that has just begun and has
+said nothing yet is waited for, and followed.`,
 		Example: `  updraft logs hello                          # the run that goes on, or else the last
   updraft logs hello --follow                 # wait for it to begin, and follow it to its end
   updraft logs hello --update hello-19a7c3f   # an earlier one: kubectl get updates lists them
