@@ -61,9 +61,9 @@ cluster-prove: ## Check that everything on that cluster works
 cluster-down: ## End that cluster and remove every trace of it
 	@test/cluster/down
 
-# The version that the objects of an installation carry, the kustomize folder that is
-# installed (config, or an overlay of it), what else ko is told, and KEEP=1 for make
-# uninstall.
+# The version that the objects of an installation and updraft itself carry, the
+# kustomize folder that is installed (config, or an overlay of it), what else ko is
+# told, and KEEP=1 for make uninstall.
 VERSION ?= devel
 OVERLAY ?= config
 KO_FLAGS ?=
@@ -72,17 +72,22 @@ KEEP ?=
 BENCH_FLAGS ?=
 
 .PHONY: install
-install: build $(BIN)/kubectl $(BIN)/ko ## Install Updraft on KUBECONFIG's cluster, with images that go to KO_DOCKER_REPO
+install: registry build $(BIN)/kubectl $(BIN)/ko ## Install Updraft on KUBECONFIG's cluster, with images that go to KO_DOCKER_REPO
 	@$(BIN)/updraft preflight
 	@manifests=$$(mktemp) && trap 'rm -f "$$manifests"' EXIT && \
 		hack/resolve.sh $(OVERLAY) $(VERSION) --sbom=none $(KO_FLAGS) >"$$manifests" && $(BIN)/updraft install -f "$$manifests"
+
+# Before anything that takes long.
+.PHONY: registry
+registry:
+	@hack/registry.sh
 
 .PHONY: uninstall
 uninstall: build ## Take Updraft away from KUBECONFIG's cluster (KEEP=1: all but CRDs and what users applied)
 	@$(BIN)/updraft uninstall $(if $(KEEP),--keep)
 
 .PHONY: release
-release: $(BIN)/kubectl $(BIN)/ko ## Write release/updraft.yaml and release/images.txt, with images that go to KO_DOCKER_REPO
+release: registry $(BIN)/kubectl $(BIN)/ko ## Write release/updraft.yaml and release/images.txt, with images that go to KO_DOCKER_REPO
 	@hack/release.sh $(OVERLAY) $(VERSION) $(KO_FLAGS)
 
 ##@ Build
@@ -91,7 +96,7 @@ release: $(BIN)/kubectl $(BIN)/ko ## Write release/updraft.yaml and release/imag
 build: ## Build Updraft's own programs that run on this machine
 	@mkdir -p $(BIN)
 	@echo "Building updraft and its agent"
-	@go build -o $(BIN)/updraft ./cmd/updraft
+	@go build -ldflags '-X $(MODULE)/cmd/updraft/version.number=$(VERSION)' -o $(BIN)/updraft ./cmd/updraft
 	@go build -ldflags '-s -w' -o $(BIN)/agent ./cmd/agent
 
 .PHONY: tools

@@ -8,10 +8,7 @@ cd "$(dirname "$0")/.."
 bin=${BIN:-$PWD/.bin}
 folder=$1 version=$2
 shift 2
-if [ -z "${KO_DOCKER_REPO:-}" ]; then
-	echo "Set KO_DOCKER_REPO to where the images may be pushed and the cluster can pull them from" >&2
-	exit 1
-fi
+hack/registry.sh
 "$bin/kubectl" kustomize "$folder" |
 	sed "s|app.kubernetes.io/version: devel\$|app.kubernetes.io/version: \"$version\"|" |
 	"$bin/ko" resolve --base-import-paths "$@" -f -

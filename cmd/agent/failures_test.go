@@ -38,6 +38,14 @@ func TestFailuresHaveAReasonAndReadableWords(t *testing.T) {
 			want: ending{"failed", "UpdateFailed", "error: resource or variable named \"nope\" could not be found\n" +
 				"  on Pulumi.yaml line 4:\n   4:   a: ${nope}\nerror: Error registering output [a]: no diagnostics"},
 		},
+		"A program whose parts have the wrong shape": {
+			program: "name: app\nruntime: yaml\nresources: [1]\n",
+			want:    ending{"failed", "UpdateFailed", "The program is not valid: error: Pulumi.yaml:3,12-14: resources must be an object"},
+		},
+		"A program with an expression that does not end": {
+			program: "name: app\nruntime: yaml\noutputs:\n  a: ${x\n",
+			want:    ending{"failed", "UpdateFailed", "The program is not valid: error: Pulumi.yaml:4,6-9: unterminated interpolation"},
+		},
 		"A resource that fails is named": {
 			program: "name: app\nruntime: yaml\nresources:\n  other: {type: pulumi:pulumi:StackReference, properties: {name: organization/no/dev}}\n",
 			want:    ending{"failed", "UpdateFailed", "pulumi:pulumi:StackReference (other): error: unknown stack \"organization/no/dev\""},

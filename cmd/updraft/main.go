@@ -12,6 +12,7 @@ import (
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/cmd/updraft/install"
 	"github.com/updraft-dev/updraft/cmd/updraft/logs"
+	"github.com/updraft-dev/updraft/cmd/updraft/version"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
 )
 
@@ -25,8 +26,10 @@ func main() {
 		Short:         "A serverless backend for Pulumi stacks on Kubernetes",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version.Text(),
 	}
-	root.AddCommand(dev.Command(), logs.Command())
+	root.SetVersionTemplate("{{.Version}}")
+	root.AddCommand(dev.Command(), logs.Command(), version.Command())
 	root.AddCommand(install.Commands()...)
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "updraft:", err)

@@ -2,13 +2,13 @@ package status
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/record"
+	"github.com/updraft-dev/updraft/pkg/stack"
 )
 
 // updateHappening is what kubectl describe says of a settled Update.
@@ -23,7 +23,7 @@ func updateHappening(u *autov1alpha1.Update) record.Happening {
 	}
 	if reason := u.FailedReason(); reason != "" {
 		h.Type, h.Reason = corev1.EventTypeWarning, "UpdateFailed"
-		h.Message = fmt.Sprintf("%s: %s", reason, firstLine(u.Status.Message))
+		h.Message = fmt.Sprintf("%s: %s", reason, said(u))
 	}
 	return h
 }
@@ -41,17 +41,13 @@ func stackHappening(s *pulumiv1.Stack, u *autov1alpha1.Update) record.Happening 
 	}
 	if reason := u.FailedReason(); reason != "" {
 		h.Type, h.Reason = corev1.EventTypeWarning, "StackUpdateFailure"
-		h.Message = fmt.Sprintf("Update %s (%s) failed: %s: %s", u.Name, u.Spec.Type, reason, firstLine(u.Status.Message))
+		h.Message = fmt.Sprintf("Update %s (%s) failed: %s: %s", u.Name, u.Spec.Type, reason, said(u))
 	}
 	return h
 }
 
-// firstLine keeps an Event to one line, no longer than the API server takes.
-func firstLine(s string) string {
-	const most = 800 // bytes; the API server takes 1024
-	line, _, _ := strings.Cut(s, "\n")
-	if len(line) > most {
-		line = strings.ToValidUTF8(line[:most], "") + "..."
-	}
-	return line
-}
+// most is how much of what a run said is in an Event, in bytes; the API server takes
+// 1024 of a message.
+const most = 800
+
+func said(u *autov1alpha1.Update) string { return stack.Paragraph(u.Status.Message, most) }

@@ -247,7 +247,7 @@ func FuzzOutputs(f *testing.F) {
 func TestHappenings(t *testing.T) {
 	u := anUpdate()
 	settle(u, event.Finished{State: "failed", Reason: "UpdateFailed", Message: "error: no such bucket\n" + strings.Repeat("ä", 1000)}, noon)
-	if got := updateHappening(u); got.Type != corev1.EventTypeWarning || got.Reason != "UpdateFailed" || got.Message != "UpdateFailed: error: no such bucket" || got.Object.UID != u.UID {
+	if got := updateHappening(u); got.Type != corev1.EventTypeWarning || got.Reason != "UpdateFailed" || got.Message != "UpdateFailed: error: no such bucket; "+strings.Repeat("ä", 388)+"…" || got.Object.UID != u.UID {
 		t.Errorf("happening = %+v", got)
 	}
 	u = anUpdate()

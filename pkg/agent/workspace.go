@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/auto"
@@ -148,8 +149,15 @@ func (w *workspace) faultOfStep(what string, last ended, err error) error {
 	if f := faultOfBackend(w.spec.Stack.Name, last.stderr, words); f != nil {
 		return f
 	}
+	if mistake.MatchString(words) { // whichever step came upon it
+		return faultf(autov1alpha1.ReasonUpdateFailed, "The program is not valid: %s", strings.TrimRight(words, "; \n"))
+	}
 	return faultf(autov1alpha1.ReasonWorkspaceFailed, "%s: %s", what, hinted(words))
 }
+
+// mistake is how the CLI tells where in a Pulumi YAML program something is wrong,
+// when it looks there for the providers to install.
+var mistake = regexp.MustCompile(`(?m)^(?:error: )?Pulumi\.ya?ml:\d+,\d+`)
 
 // tokenTexts are the errors of a backend that does not take the access token.
 var tokenTexts = []string{"invalid access token", "[401] Unauthorized", "Unauthorized: No credentials provided or are invalid",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,7 +118,7 @@ func Shows(stack *pulumiv1.Stack, update *autov1alpha1.Update) bool {
 	if reason == "" {
 		return shown == nil || !showsWait(shown.Reason)
 	}
-	return shown != nil && shown.Reason == string(waitReasons[reason]) && strings.HasSuffix(shown.Message, firstLine(why))
+	return shown != nil && shown.Reason == string(waitReasons[reason]) && strings.HasSuffix(shown.Message, said(why))
 }
 
 func showsWait(reason string) bool {
@@ -200,6 +201,10 @@ func (v Verdict) want(w World, now time.Time) Verdict {
 	if err != nil {
 		return v.stall(w, now, pulumiv1.StalledSpecInvalid, "Invalid spec: "+err.Error())
 	}
+	if !hasSource(plan.Workspace) {
+		return v.stall(w, now, pulumiv1.StalledSpecInvalid, "Invalid spec: no source: set programRef, or projectRepo and branch, "+
+			"or let an init container or a volume of the workspaceTemplate make "+projectFolder)
+	}
 	v.Plan = plan
 	v.Action = Claim
 	if w.Stack.Status.CurrentUpdate != nil && w.Update == nil {
@@ -233,7 +238,7 @@ func (v Verdict) inStep(w World, now time.Time) Verdict {
 
 func inStepMessage(w World) string {
 	if w.Source.Unread != "" && !deleting(w.Stack) {
-		return "The stack is up to date with what was last seen of its source, which cannot be read: " + firstLine(w.Source.Unread)
+		return "The stack is up to date with what was last seen of its source, which cannot be read: " + said(w.Source.Unread)
 	}
 	return "The stack has been processed and is up to date"
 }
@@ -245,15 +250,15 @@ func (v Verdict) failed(w World, now time.Time, last *pulumiv1.StackUpdateState)
 	case reason == autov1alpha1.ReasonCanceled && !deleting(w.Stack):
 		return v.stall(w, now, pulumiv1.StalledUpdateCanceled, fmt.Sprintf("%s was cancelled; change the Stack or set a new %s to run it again", last.Type, pulumiv1.AnnotationReconcileRequest))
 	case reason == autov1alpha1.ReasonPulumiVersionTooLow:
-		return v.stall(w, now, pulumiv1.StalledPulumiVersionTooLow, cmp.Or(firstLine(last.Message), "The CLI of the image is too old for what the Stack asks; use an image with a newer one"))
+		return v.stall(w, now, pulumiv1.StalledPulumiVersionTooLow, cmp.Or(said(last.Message), "The CLI of the image is too old for what the Stack asks; use an image with a newer one"))
 	case reason == autov1alpha1.ReasonInvalid:
 		return v.stall(w, now, pulumiv1.StalledSpecInvalid, because("The Update was refused", last.Message))
 	case exhausted(w.Stack, last):
 		v.stalled(w, now, exhaustedReason(reason), exhaustedMessage(w.Stack, last))
 	case w.Stack.Spec.Preview:
-		v.reconciling(w, now, pulumiv1.ReconcilingPreviewFailed, because(fmt.Sprintf("Preview failed (%d attempt(s))", last.Failures+1), last.Message))
+		v.reconciling(w, now, pulumiv1.ReconcilingPreviewFailed, because(attempts(last), last.Message))
 	default:
-		v.reconciling(w, now, pulumiv1.ReconcilingRetry, because(fmt.Sprintf("%d update failure(s)", last.Failures+1), last.Message))
+		v.reconciling(w, now, pulumiv1.ReconcilingRetry, because(attempts(last), last.Message))
 	}
 	return v
 }
@@ -275,7 +280,20 @@ func exhaustedMessage(stack *pulumiv1.Stack, last *pulumiv1.StackUpdateState) st
 	if deleting(stack) {
 		next = fmt.Sprintf("still retrying; annotation %s=true releases the Stack without a destroy", pulumiv1.AnnotationLetGo)
 	}
-	return because(fmt.Sprintf("%s failed %d times; %s", last.Type, last.Failures+1, next), last.Message)
+	return because(attempts(last)+"; "+next, last.Message)
+}
+
+// attempts says how often the last Update has failed, in the numbers of
+// status.lastUpdate.failures, which does not count the first.
+func attempts(last *pulumiv1.StackUpdateState) string {
+	switch last.Failures {
+	case 0:
+		return fmt.Sprintf("%s failed", last.Type)
+	case 1:
+		return fmt.Sprintf("%s failed, and so did 1 retry", last.Type)
+	default:
+		return fmt.Sprintf("%s failed, and so did %d retries", last.Type, last.Failures)
+	}
 }
 
 func wantedType(stack *pulumiv1.Stack) autov1alpha1.UpdateType {
@@ -336,20 +354,44 @@ func reclaims(stack *pulumiv1.Stack) bool {
 
 // because adds to a condition's message what a run said, as far as it said
 // anything.
-func because(what, said string) string {
-	if line := firstLine(said); line != "" {
-		return what + ": " + line
+func because(what, text string) string {
+	if text = said(text); text != "" {
+		return what + ": " + text
 	}
 	return what
 }
 
-// firstLine is the first line of a text that says something: a condition's
-// message has one line, the whole is in status.lastUpdate.message.
-func firstLine(text string) string {
+// maxSaid is how much of what a run said is in a condition's message, in bytes. The
+// whole is in status.lastUpdate.message.
+const maxSaid = 1024
+
+func said(text string) string { return Paragraph(text, maxSaid) }
+
+// Paragraph is a text as one line, as the message of a condition or of an Event is,
+// and no longer than so many bytes. The lines of the text are told apart by what they
+// end with, or by a semicolon.
+func Paragraph(text string, most int) string {
+	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if line = strings.TrimRight(strings.TrimSpace(line), " .:"); line != "" {
-			return line
+		words := strings.Join(strings.Fields(line), " ")
+		switch {
+		case words == "":
+			continue
+		case b.Len() == 0:
+		case strings.ContainsRune(".:;,!?", rune(b.String()[b.Len()-1])):
+			b.WriteString(" ")
+		default:
+			b.WriteString("; ")
 		}
+		b.WriteString(words)
 	}
-	return ""
+	line := strings.TrimRight(b.String(), " .:")
+	if len(line) <= most {
+		return line
+	}
+	cut := most
+	for !utf8.RuneStart(line[cut]) {
+		cut--
+	}
+	return line[:cut] + "…"
 }

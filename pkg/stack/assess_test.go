@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -95,9 +94,11 @@ func TestAStackThatIsToRun(t *testing.T) {
 		},
 		"A Stack that never ran is claimed": {world: inWorld(aStack()), want: first},
 		"A Stack without a source is claimed for no revision": {
-			why:   "a user's own init container may make the workspace",
-			world: inWorld(aStack(func(s *pulumiv1.Stack) { s.Spec.ProgramRef = nil }), atSource("")),
-			want:  outcome{Action: Claim, State: processing, Message: "Initial stack update", Wanted: up(2, "", "")},
+			why: "a user's own init container may make the workspace",
+			world: inWorld(aStack(func(s *pulumiv1.Stack) {
+				s.Spec.ProgramRef, s.Spec.WorkspaceTemplate = nil, raw(`{"spec":{"podTemplate":{"spec":{"initContainers":[{"name":"extract","image":"mine"}]}}}}`)
+			}), atSource("")),
+			want: outcome{Action: Claim, State: processing, Message: "Initial stack update", Wanted: up(2, "", "")},
 		},
 		"A Stack in step needs nothing": {
 			world: inWorld(aStack(ran())),
@@ -158,7 +159,7 @@ func TestAStackThatIsToRun(t *testing.T) {
 		"A claim after a failure that is not tried again is withdrawn": {
 			world: inWorld(aStack(ran(failing(autov1alpha1.ReasonUpdateFailed, 3, time.Minute)), claims(claimed))),
 			want: outcome{Action: Withdraw, State: "Stalled/UpdateFailed",
-				Message: "Up failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket"},
+				Message: "Up failed, and so did 3 retries; not retrying until the spec or source changes, or a run is requested: error: no such bucket. and more"},
 		},
 	})
 }
@@ -294,9 +295,12 @@ func TestShows(t *testing.T) {
 }
 
 func TestAStackThatFailed(t *testing.T) {
-	retrying := func(failures int) string { return fmt.Sprintf("%d update failure(s): error: no such bucket", failures) }
+	retrying := func(failures int) string {
+		did := map[int]string{1: "", 2: ", and so did 1 retry", 3: ", and so did 2 retries", 4: ", and so did 3 retries", 1001: ", and so did 1000 retries"}[failures]
+		return "Up failed" + did + ": error: no such bucket. and more"
+	}
 	again := For{Generation: 2, Revision: revision, Type: autov1alpha1.UpType}
-	exhausted := "Up failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket"
+	exhausted := "Up failed, and so did 3 retries; not retrying until the spec or source changes, or a run is requested: error: no such bucket. and more"
 	fail := func(reason autov1alpha1.ConditionReason, failures int64, ago time.Duration, edits ...edit) World {
 		return inWorld(aStack(append([]edit{ran(failing(reason, failures, ago))}, edits...)...))
 	}
@@ -427,22 +431,22 @@ func TestAStackThatFailed(t *testing.T) {
 		"A failure without a word has a message all the same": {
 			world: inWorld(aStack(ran(failing(autov1alpha1.ReasonUnknown, 0, 0), func(l *pulumiv1.StackUpdateState) { l.Message = "\n \n" }))),
 			want: outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure",
-				Message: "1 update failure(s)", Alarm: 10 * time.Second},
+				Message: "Up failed", Alarm: 10 * time.Second},
 		},
-		"The first line that says something is shown": {
+		"All lines that say something are shown, as one": {
 			world: inWorld(aStack(ran(failing(autov1alpha1.ReasonUnknown, 0, 0), func(l *pulumiv1.StackUpdateState) { l.Message = "\r\n  error: it broke:  \r\n- here" }))),
 			want: outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure",
-				Message: "1 update failure(s): error: it broke", Alarm: 10 * time.Second},
+				Message: "Up failed: error: it broke: - here", Alarm: 10 * time.Second},
 		},
 		"A preview that failed says so": {
 			world: inWorld(aStack(previews, ran(ofType(pulumiv1.PreviewUpdateType), failing(autov1alpha1.ReasonUpdateFailed, 1, 0)))),
 			want: outcome{Action: Nothing, State: "Reconciling/PreviewFailed",
-				Message: "Preview failed (2 attempt(s)): error: no such bucket", Alarm: 30 * time.Second},
+				Message: "Preview failed, and so did 1 retry: error: no such bucket. and more", Alarm: 30 * time.Second},
 		},
 		"A preview that failed for the fourth time stalls": {
 			world: inWorld(aStack(previews, ran(ofType(pulumiv1.PreviewUpdateType), failing(autov1alpha1.ReasonUpdateFailed, 3, 0)))),
 			want: outcome{Action: Nothing, State: "Stalled/UpdateFailed",
-				Message: "Preview failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket"},
+				Message: "Preview failed, and so did 3 retries; not retrying until the spec or source changes, or a run is requested: error: no such bucket. and more"},
 		},
 	})
 }
@@ -529,7 +533,7 @@ func TestAStackThatResyncs(t *testing.T) {
 		"A Stack that failed waits for its backoff, not for the resync": {
 			world: inWorld(aStack(ran(failing(autov1alpha1.ReasonUpdateFailed, 3, time.Hour)), resyncs(60))),
 			want: outcome{Action: Nothing, State: "Stalled/UpdateFailed",
-				Message: "Up failed 4 times; not retrying until the spec or source changes, or a run is requested: error: no such bucket"},
+				Message: "Up failed, and so did 3 retries; not retrying until the spec or source changes, or a run is requested: error: no such bucket. and more"},
 		},
 	})
 }
@@ -555,7 +559,7 @@ func TestAWorkspaceThatIsReclaimed(t *testing.T) {
 		"After a failure it stays": {
 			world: inWorld(aStack(reclaiming, ran(failing(autov1alpha1.ReasonUpdateFailed, 0, 0))), withWorkspace(stackUID)),
 			want: outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure",
-				Message: "1 update failure(s): error: no such bucket", Alarm: 10 * time.Second}},
+				Message: "Up failed: error: no such bucket. and more", Alarm: 10 * time.Second}},
 	})
 }
 

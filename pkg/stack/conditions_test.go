@@ -165,3 +165,22 @@ func checkRepeat(t *testing.T, w World, v Verdict, now time.Time) {
 		t.Errorf("The conditions flap: -first +again:\n%s", diff)
 	}
 }
+
+func TestWhatARunSaidIsOneParagraph(t *testing.T) {
+	long := strings.Repeat("ä", 2000)
+	for text, want := range map[string]string{
+		"":                                 "",
+		"\n \n":                            "",
+		"error: no such bucket":            "error: no such bucket",
+		"error: no such bucket\n":          "error: no such bucket",
+		"It is locked\nDelete the lock":    "It is locked; Delete the lock",
+		"It failed:\n\n  * one.\n  * two.": "It failed: * one. * two",
+		"one,\n\ttwo   three":              "one, two three",
+		long:                               strings.Repeat("ä", 512) + "…",
+		"first\n" + long:                   "first; " + strings.Repeat("ä", 508) + "…",
+	} {
+		if got := said(text); got != want {
+			t.Errorf("of %q it is %q, want %q", text, got, want)
+		}
+	}
+}

@@ -129,7 +129,7 @@ func TestADeletedStackWithDestroy(t *testing.T) {
 		"A destroy that failed is tried again after a backoff": {
 			world: inWorld(aStack(destroys, known, deleted, undestroyed(autov1alpha1.ReasonUpdateFailed, 0, 0))),
 			want: outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure",
-				Message: "1 update failure(s): error: no such bucket", Alarm: 10 * time.Second},
+				Message: "Destroy failed: error: no such bucket. and more", Alarm: 10 * time.Second},
 		},
 		"A destroy that failed is tried again": {
 			world: inWorld(aStack(destroys, known, deleted, undestroyed(autov1alpha1.ReasonUpdateFailed, 0, 10*time.Second))),
@@ -139,7 +139,7 @@ func TestADeletedStackWithDestroy(t *testing.T) {
 			why:   "the reference stops here and looks each second for ever",
 			world: inWorld(aStack(destroys, known, deleted, undestroyed(autov1alpha1.ReasonUpdateFailed, 3, 0))),
 			want: outcome{Action: Nothing, State: "Stalled/UpdateFailed", Alarm: 270 * time.Second,
-				Message: "Destroy failed 4 times; still retrying; annotation updraft.dev/let-go=true releases the Stack without a destroy: error: no such bucket"},
+				Message: "Destroy failed, and so did 3 retries; still retrying; annotation updraft.dev/let-go=true releases the Stack without a destroy: error: no such bucket. and more"},
 		},
 		"A destroy that failed often is tried again": {
 			world: inWorld(aStack(destroys, known, deleted, undestroyed(autov1alpha1.ReasonUpdateFailed, 3, 270*time.Second))),
@@ -149,17 +149,17 @@ func TestADeletedStackWithDestroy(t *testing.T) {
 			why:   "the Stack is to go; who wants to keep it has the annotation",
 			world: inWorld(aStack(destroys, known, deleted, undestroyed(autov1alpha1.ReasonCanceled, 0, 0))),
 			want: outcome{Action: Nothing, State: "Reconciling/RetryingAfterFailure",
-				Message: "1 update failure(s): error: no such bucket", Alarm: 10 * time.Second},
+				Message: "Destroy failed: error: no such bucket. and more", Alarm: 10 * time.Second},
 		},
 		"A destroy that the CLI is too old for says how to let go": {
 			world: inWorld(aStack(destroys, known, deleted, undestroyed(autov1alpha1.ReasonPulumiVersionTooLow, 0, 0))),
 			want: outcome{Action: Nothing, State: "Stalled/PulumiVersionTooLow", Alarm: 10 * time.Second,
-				Message: "Error: no such bucket" + letGoHint},
+				Message: "Error: no such bucket. and more" + letGoHint},
 		},
 		"A destroy that could not be run as it was says how to let go": {
 			world: inWorld(aStack(destroys, known, deleted, undestroyed(autov1alpha1.ReasonInvalid, 0, 0))),
 			want: outcome{Action: Nothing, State: "Stalled/SpecInvalid", Alarm: 10 * time.Second,
-				Message: "The Update was refused: error: no such bucket" + letGoHint},
+				Message: "The Update was refused: error: no such bucket. and more" + letGoHint},
 		},
 		"A destroy that succeeded releases the Stack": {
 			world: inWorld(aStack(destroys, known, deleted, destroyed)), want: gone},

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -214,6 +215,25 @@ func source(stack *pulumiv1.Stack, wanted For, spec *autov1alpha1.WorkspaceSpec)
 		spec.Program = &autov1alpha1.ProgramSource{Name: stack.Spec.ProgramRef.Name, Generation: generation}
 	}
 }
+
+// hasSource says whether a run in the Workspace may find a project: one of a source,
+// or one that an init container or a volume of the template brings.
+func hasSource(ws *autov1alpha1.Workspace) bool {
+	spec := &ws.Spec
+	if spec.Git != nil || spec.Flux != nil || spec.Local != nil || spec.Program != nil || spec.ProjectInfo != nil {
+		return true
+	}
+	var pod run.PodTemplate
+	if spec.PodTemplate == nil || json.Unmarshal(spec.PodTemplate.Raw, &pod) != nil {
+		return false
+	}
+	return len(pod.Spec.InitContainers) > 0 || slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.MountPath, projectFolder) })
+	})
+}
+
+// projectFolder is where a run looks for its project.
+const projectFolder = run.Root + "/" + run.WorkspaceLink
 
 // inlineSecret holds the secret values that the user wrote into the Stack, so
 // that they enter no other object. Its name tells its content and its Stack

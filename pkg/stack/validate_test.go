@@ -132,12 +132,41 @@ func TestASpecThatCannotBeServedStalls(t *testing.T) {
 			world: template(`{"spec":{"$retainKeys":[[]]}}`, ""),
 			want:  stalls("workspaceTemplate: cannot merge: a directive of a strategic merge patch has the wrong form: runtime error: hash of unhashable type []interface {}"),
 		},
+		"No source at all": {
+			world: source(func(*pulumiv1.Stack) {}),
+			want:  stalls(sayNoSource),
+		},
+		"No source, but a pod that mounts its state": {
+			world: source(func(s *pulumiv1.Stack) {
+				s.Spec.WorkspaceTemplate = raw(`{"spec":{"podTemplate":{"spec":{"containers":[{"name":"pulumi","volumeMounts":[{"name":"state","mountPath":"/share/state"}]}]}}}}`)
+			}),
+			want: stalls(sayNoSource),
+		},
 		"A claim is withdrawn": {
 			world: inWorld(aStack(claims(claimed), withEnv("TOKEN", fromEnv))),
 			want: outcome{Action: Withdraw, State: "Stalled/SpecInvalid",
 				Message: `Invalid spec: envRefs[TOKEN]: ref type "Env" is deprecated; use Secret or Literal`},
 		},
 	})
+}
+
+const sayNoSource = "no source: set programRef, or projectRepo and branch, or let an init container or a volume of the workspaceTemplate make /share/workspace"
+
+func TestASourceMayBeOfTheTemplate(t *testing.T) {
+	for name, template := range map[string]string{
+		"An init container that makes it": `{"spec":{"podTemplate":{"spec":{"initContainers":[{"name":"extract","image":"mine"}]}}}}`,
+		"A volume with the project":       `{"spec":{"podTemplate":{"spec":{"containers":[{"name":"pulumi","volumeMounts":[{"name":"project","mountPath":"/share/workspace"}]}]}}}}`,
+		"A folder of the image":           `{"spec":{"local":{"dir":"/project"}}}`,
+		"A Program of the template":       `{"spec":{"program":{"name":"web"}}}`,
+		"A git repository":                `{"spec":{"git":{"url":"https://example.com/a.git","ref":"abc"}}}`,
+	} {
+		v := Assess(inWorld(aStack(func(s *pulumiv1.Stack) {
+			s.Spec.ProgramRef, s.Spec.WorkspaceTemplate = nil, raw(template)
+		}), atSource("")), noon)
+		if v.Action != Claim {
+			t.Errorf("%s: %s %v", name, v.Action, v.Status.Conditions)
+		}
+	}
 }
 
 func TestASpecThatCanBeServedHasNoProblem(t *testing.T) {

@@ -74,6 +74,25 @@ func TestALogIsFollowedFromBeforeItsRunToItsEnd(t *testing.T) {
 	}
 }
 
+func TestALogInWhichNothingIsYetIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	g := newGate(t)
+	w.applyStack("early", "variables:\n  text:\n    fn::readFile: "+g.path+"\noutputs:\n  said: ${text}")
+	w.eventually("a container of its pod runs", func() bool {
+		list, err := w.clients.Core.Pods(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: pulumiv1.LabelUpdate})
+		must(t, err)
+		return len(list.Items) == 1 && run.Logged(&list.Items[0]) != ""
+	})
+	f := w.follow("early") // not --follow
+	w.eventually("it is said that it waits", func() bool { return strings.Contains(f.notes.String(), "has said nothing yet") })
+	w.eventually("and then what is said is printed", func() bool { return strings.Contains(f.out.String(), "Updating (dev)") })
+	g.open("open sesame")
+	must(t, f.wait())
+	if _, text := w.kept(w.released(w.settled("early").Status.LastUpdate.Name)); text != f.out.String() {
+		t.Errorf("kept is not what was printed:\n%s\nbut\n%s", text, f.out.String())
+	}
+}
+
 func TestTheLogOfAFailureAndOfACancelledRunAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.applyStack("broken", "variables:\n  text:\n    fn::readFile: ./missing.txt\noutputs:\n  said: ${text}")

@@ -3,8 +3,12 @@
 package kubeconfig
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -21,6 +25,9 @@ type Flags struct {
 	Context string
 	// Namespace; "" for the context's.
 	Namespace string
+
+	// loaded is what Load found, for Explain.
+	loaded struct{ server, context, file string }
 }
 
 // AddTo adds the flags that every command has: not the namespace.
@@ -55,5 +62,39 @@ func (f *Flags) Load() (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
+	f.loaded.server = config.Host
+	if raw, err := loader.RawConfig(); err == nil {
+		f.loaded.context = cmp.Or(f.Context, raw.CurrentContext)
+		if c := raw.Contexts[f.loaded.context]; c != nil {
+			f.loaded.file = c.LocationOfOrigin
+		}
+	}
 	return config, namespace, nil
+}
+
+// Explain adds to the error of a cluster that cannot be reached which one was asked,
+// who named it, and what to do. Any other error is as it was.
+func (f *Flags) Explain(err error) error {
+	if !Unreachable(err) {
+		return err
+	}
+	named := "" // a pod's own cluster has no file
+	if f.loaded.file != "" {
+		named = fmt.Sprintf(", which is context %q of %s", f.loaded.context, f.loaded.file)
+	}
+	return fmt.Errorf("cannot reach the cluster at %s%s: %w; start it, or name another with --kubeconfig or --context "+
+		"(if it was of updraft dev, start that again and use what it prints)", f.loaded.server, named, err)
+}
+
+// Unreachable says whether an error is of the way to the API server, not of what it
+// said.
+func Unreachable(err error) bool {
+	if _, request := errors.AsType[*url.Error](err); !request || errors.Is(err, context.Canceled) {
+		return false
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
+	}
+	late, ok := errors.AsType[net.Error](err)
+	return ok && late.Timeout()
 }

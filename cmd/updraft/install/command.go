@@ -133,7 +133,10 @@ func (f *flags) with(c *cobra.Command, manifests bool, do func(context.Context, 
 	if err != nil {
 		return err
 	}
-	return do(ctx, cl, objects)
+	if _, err := cl.client.Discovery().ServerVersion(); kubeconfig.Unreachable(err) {
+		return f.cluster.Explain(err)
+	}
+	return f.cluster.Explain(do(ctx, cl, objects))
 }
 
 func (f *flags) read(in io.Reader) ([]*unstructured.Unstructured, error) {

@@ -13,14 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
+
+	"github.com/updraft-dev/updraft/cmd/internal/tested"
 )
 
 const (
 	// minimumKubernetes has selectable fields of custom resources; what else we
 	// need, as admission policies and sidecars, is older.
 	minimumKubernetes = "1.32"
-	testedKubernetes  = "1.34"
-	testedKnative     = "1.22"
+	testedKubernetes  = tested.Kubernetes
+	testedKnative     = tested.Knative
 
 	servingNamespace  = "knative-serving"
 	eventingNamespace = "knative-eventing"
@@ -66,11 +68,11 @@ func (f *findings) checkKubernetes(server string) {
 		f.note("the API server calls its version %s, which is no version of Kubernetes; %s is needed, %s is tested", server, minimumKubernetes, testedKubernetes)
 		return
 	}
-	tested := version.MustParseGeneric(testedKubernetes)
+	known := version.MustParseGeneric(testedKubernetes)
 	switch {
 	case got.LessThan(version.MustParseGeneric(minimumKubernetes)):
 		f.problem("Kubernetes is %s, and %s is the oldest that serves what the CRDs ask for: renew the cluster", server, minimumKubernetes)
-	case got.Major() != tested.Major() || got.Minor() != tested.Minor():
+	case got.Major() != known.Major() || got.Minor() != known.Minor():
 		f.note("Kubernetes is %s; Updraft is tested on %s", server, testedKubernetes)
 	}
 }

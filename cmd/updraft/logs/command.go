@@ -24,7 +24,8 @@ func Command() *cobra.Command {
 		Short: "Print the log of a Stack's run",
 		Long: `Prints what the Pulumi CLI said in the run of a Stack: the one that goes on, or
 else the last. While the pod is there the log comes from it. Afterwards it is the
-tail that was kept, for as long as its Update is.`,
+tail that was kept, for as long as its Update is. A run that has just begun and has
+said nothing yet is waited for, and followed.`,
 		Example: `  updraft logs hello                          # the run that goes on, or else the last
   updraft logs hello --follow                 # wait for it to begin, and follow it to its end
   updraft logs hello --update hello-19a7c3f   # an earlier one: kubectl get updates lists them
@@ -45,7 +46,7 @@ tail that was kept, for as long as its Update is.`,
 			if ctx == nil {
 				ctx = context.Background()
 			}
-			return r.print(ctx)
+			return f.cluster.Explain(r.print(ctx))
 		},
 	}
 	f.cluster.AddTo(command.Flags())
@@ -56,7 +57,7 @@ tail that was kept, for as long as its Update is.`,
 }
 
 // reader of the cluster that kubectl would use with the same flags.
-func (f flags) reader(c *cobra.Command) (*reader, error) {
+func (f *flags) reader(c *cobra.Command) (*reader, error) {
 	config, namespace, err := f.cluster.Load()
 	if err != nil {
 		return nil, err

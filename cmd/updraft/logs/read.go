@@ -84,8 +84,13 @@ func (r *reader) read(ctx context.Context, u *autov1alpha1.Update) (wait string,
 	}
 	var unread error
 	if pod != nil && run.Logged(pod) != "" {
-		var opened bool
-		if opened, unread = r.fromPod(ctx, pod, run.Logged(pod)); opened || !u.Settled() {
+		var opened, silent bool
+		opened, silent, unread = r.fromPod(ctx, pod, run.Logged(pod))
+		switch {
+		case unread == nil && silent && !u.Settled():
+			r.follow = true // nothing is no answer: wait for what is said, whatever was asked
+			return fmt.Sprintf("The run of Update %s has begun in Pod %s and has said nothing yet: waiting for it", u.Name, pod.Name), nil
+		case opened || !u.Settled():
 			return "", unread
 		}
 	}
@@ -130,19 +135,21 @@ func (r *reader) pod(ctx context.Context, u *autov1alpha1.Update) (*corev1.Pod, 
 	return newest, nil
 }
 
-// fromPod prints a pod's log, and says whether it could be opened.
-func (r *reader) fromPod(ctx context.Context, pod *corev1.Pod, container string) (opened bool, err error) {
+// fromPod prints a pod's log, and says whether it could be opened, and whether there
+// was nothing in it.
+func (r *reader) fromPod(ctx context.Context, pod *corev1.Pod, container string) (opened, silent bool, err error) {
 	stream, err := r.clients.Core.Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
 		Container: container, Follow: r.follow,
 	}).Stream(ctx)
 	if err != nil {
-		return false, fmt.Errorf("cannot read the log of Pod %s: %w", pod.Name, err)
+		return false, false, fmt.Errorf("cannot read the log of Pod %s: %w", pod.Name, err)
 	}
 	defer stream.Close()
-	if _, err := io.Copy(r.out, stream); err != nil {
-		return true, fmt.Errorf("the log of Pod %s broke off: %w", pod.Name, err)
+	n, err := io.Copy(r.out, stream)
+	if err != nil {
+		return true, n == 0, fmt.Errorf("the log of Pod %s broke off: %w", pod.Name, err)
 	}
-	return true, nil
+	return true, n == 0, nil
 }
 
 // kept prints the log that was kept, and says whether there was one. One that is
