@@ -125,7 +125,7 @@ func TestWhatAFunctionMayDoAndMayNot(t *testing.T) {
 		"an admin's spec":         {do: func() error { return patch(admin, `{"spec":{"refresh":true},"metadata":{"labels":{"team":"c"}}}`) }},
 
 		"what a request asks": {do: func() error {
-			return patch(gateway, `{"metadata":{"annotations":{"pulumi.com/reconciliation-request":"3","updraft.dev/cancel":"x","updraft.dev/requests":"x","updraft.dev/requested-by":"x"}}}`)
+			return patch(gateway, `{"metadata":{"annotations":{"pulumi.com/reconciliation-request":"3","updraft.dev/cancel":"x","updraft.dev/requests":"x","updraft.dev/requested-by":"x","updraft.dev/traceparent":"x"}}}`)
 		}},
 		"a request that lets go": {do: func() error { return patch(gateway, `{"metadata":{"annotations":{"updraft.dev/let-go":"true"}}}`) }, refused: "ask for something"},
 		"a request that forgets": {do: func() error { return patch(gateway, `{"metadata":{"annotations":{"updraft.dev/x":null}}}`) }, refused: "ask for something"},
@@ -134,7 +134,7 @@ func TestWhatAFunctionMayDoAndMayNot(t *testing.T) {
 		}, refused: "finalizers"},
 		"a request for another spec": {do: func() error { return patch(gateway, `{"spec":{"stack":"prod"}}`) }, refused: "spec"},
 		"an Update that is asked for": {do: func() error {
-			return update(t.Context(), gateway, metav1.ObjectMeta{Annotations: map[string]string{"updraft.dev/request": "x", "updraft.dev/requested-by": "y"}})
+			return update(t.Context(), gateway, metav1.ObjectMeta{Annotations: map[string]string{"updraft.dev/request": "x", "updraft.dev/requested-by": "y", "updraft.dev/traceparent": "z"}})
 		}},
 		"an Update that nobody asked for": {do: func() error { return update(t.Context(), gateway, metav1.ObjectMeta{}) }, refused: "by hand"},
 		"an Update made for a Stack": {do: func() error {
