@@ -39,6 +39,7 @@ func Drift(update *autov1alpha1.Update) int64 {
 		if stands, err := ParseFor(update); err == nil && stands.Resync {
 			return changed(result.Changes)
 		}
+	case autov1alpha1.PreviewType, autov1alpha1.DestroyType: // they tell nothing of it
 	}
 	return 0
 }

@@ -18,19 +18,23 @@ import (
 )
 
 func main() {
+	if err := serve(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(os.Getenv("HOST"), cmp.Or(os.Getenv("PORT"), "8080")))
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	client, err := cloudevents.NewClientHTTP(cehttp.WithListener(listener))
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	if err := client.StartReceiver(ctx, func(e cloudevents.Event) { fmt.Println(line(e)) }); err != nil {
-		log.Fatal(err)
-	}
+	return client.StartReceiver(ctx, func(e cloudevents.Event) { fmt.Println(line(e)) })
 }
 
 // line is an event in a few words: "Stack default/app failed: UpdateFailed, see …".
