@@ -50,23 +50,3 @@ func TestWhatMayBeWellLaterIsSaidFirst(t *testing.T) {
 		}
 	}
 }
-
-func TestDeeper(t *testing.T) {
-	for text, want := range map[string]bool{
-		"":                       false,
-		"[[]]":                   false,
-		"[[[]]]":                 true,
-		`{"a":{"b":1}}`:          false,
-		`{"a":{"b":[]}}`:         true,
-		`["[[[[","\"[[[[",[]]`:   false,
-		`["\\",[[]]]`:            true,
-		`[[],[],[],[]]`:          false,
-		`]]]]]][[[`:              false,
-		`"[[[[[[`:                false,
-		`{"a":"{{{","b":["]["]}`: false,
-	} {
-		if got := deeper([]byte(text), 2); got != want {
-			t.Errorf("deeper(%s) = %v", text, got)
-		}
-	}
-}

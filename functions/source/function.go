@@ -33,16 +33,20 @@ const (
 // Function is the source function.
 type Function struct {
 	Clients *record.Clients
+	Alarms  *record.Alarms
 	Broker  transport.Sender
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Handle asks what a poll asks.
+// Handle asks what a poll asks, or finds the polls that a push concerns.
 func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	about, err := event.About(e)
 	if err != nil {
 		return transport.Never(err)
+	}
+	if about.Kind == event.KindPush {
+		return f.pushed(ctx, e, about)
 	}
 	if about.Kind != event.KindPoll {
 		return transport.Never(fmt.Errorf("the source function does not look at a %s", about.Kind))

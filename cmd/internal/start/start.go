@@ -47,6 +47,8 @@ type Environment struct {
 	Audience string `envconfig:"GATEWAY_AUDIENCE" default:"updraft-gateway"`
 	// ClusterTokens says whether the gateway takes a token for the API server too.
 	ClusterTokens bool `envconfig:"GATEWAY_CLUSTER_TOKENS" default:"false"`
+	// WebhookSecrets is the folder with the secrets of webhooks.
+	WebhookSecrets string `envconfig:"WEBHOOK_SECRETS" default:"/etc/updraft/webhooks"`
 }
 
 // Parts are what a function is made of.
@@ -63,8 +65,9 @@ type Parts struct {
 
 // GatewaySettings are those of the gateway alone.
 type GatewaySettings struct {
-	Audience      string
-	ClusterTokens bool
+	Audience       string
+	ClusterTokens  bool
+	WebhookSecrets string
 }
 
 // Main serves the function that assemble makes of its parts. It does not return.
@@ -126,6 +129,6 @@ func NewParts(config *rest.Config, env Environment, log *slog.Logger) (*Parts, e
 		Clients: clients, Tokens: tokens, Access: access, Broker: broker, Log: log,
 		Alarms:   &record.Alarms{Client: clients.Dynamic, BrokerNamespace: env.BrokerNamespace, BrokerName: env.BrokerName},
 		Settings: run.Settings{AgentImage: env.AgentImage, ReportURL: env.ReportURL, RunImage: env.RunImage, Timeout: env.Timeout},
-		Gateway:  GatewaySettings{Audience: env.Audience, ClusterTokens: env.ClusterTokens},
+		Gateway:  GatewaySettings{Audience: env.Audience, ClusterTokens: env.ClusterTokens, WebhookSecrets: env.WebhookSecrets},
 	}, nil
 }
