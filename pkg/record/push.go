@@ -12,7 +12,7 @@ import (
 
 // gatherTime is how long pushes of one ref gather before somebody looks, at
 // least: an alarm adds up to two seconds.
-const gatherTime = time.Second
+const gatherTime = 2 * time.Second
 
 // pushAlarm is the name of the alarm that gathers pushes, in the installation's
 // namespace. No Stack owns it: it is deleted when it rings.

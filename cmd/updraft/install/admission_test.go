@@ -130,8 +130,11 @@ func TestWhatAFunctionMayDoAndMayNot(t *testing.T) {
 		"a request that lets go": {do: func() error { return patch(gateway, `{"metadata":{"annotations":{"updraft.dev/let-go":"true"}}}`) }, refused: "ask for something"},
 		"a request that forgets": {do: func() error { return patch(gateway, `{"metadata":{"annotations":{"updraft.dev/x":null}}}`) }, refused: "ask for something"},
 		"a request with a finalizer": {do: func() error {
+			if err := patch(admin, `{"metadata":{"finalizers":["example.com/theirs"]}}`); err != nil {
+				return err
+			}
 			return patch(gateway, `{"metadata":{"finalizers":["example.com/theirs","finalizer.stack.pulumi.com"]}}`)
-		}, refused: "finalizers"},
+		}, refused: "The gateway may not change a Stack's finalizers"},
 		"a request for another spec": {do: func() error { return patch(gateway, `{"spec":{"stack":"prod"}}`) }, refused: "spec"},
 		"an Update that is asked for": {do: func() error {
 			return update(t.Context(), gateway, metav1.ObjectMeta{Annotations: map[string]string{"updraft.dev/request": "x", "updraft.dev/requested-by": "y"}})
