@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -382,6 +383,19 @@ func (p *place) createdOnce(token string) {
 	p.must(err)
 	if *u.Spec.Message != "Requested by system:serviceaccount:team:bot: Nightly look" || u.Annotations[pulumiv1.AnnotationRequestedBy] != "system:serviceaccount:team:bot" {
 		p.Errorf("it does not say who asked: %+v", u)
+	}
+	// As after an end between the two writes: the Update is there, and the Stack
+	// does not know of it.
+	_, err = p.pulumi.PulumiV1().Stacks("team").Patch(p.Context(), "makes", types.MergePatchType, []byte(`{"metadata":{"annotations":{"updraft.dev/requests":null}}}`), metav1.PatchOptions{})
+	p.must(err)
+	version := u.ResourceVersion
+	if again := p.post(p.strict, token, e); again.status != http.StatusAccepted || again.header.Get("Location") != got.header.Get("Location") {
+		p.Errorf("the answer after an end between the writes is %+v", again)
+	}
+	u, err = updates.Get(p.Context(), name, metav1.GetOptions{})
+	p.must(err)
+	if u.ResourceVersion != version || !strings.HasSuffix(p.read("team", "makes").Annotations[pulumiv1.AnnotationRequests], ":preview") {
+		p.Error("the Update was written again, or the Stack does not know of it")
 	}
 	// It is remembered when the Update is gone.
 	p.must(updates.Delete(p.Context(), name, metav1.DeleteOptions{}))
