@@ -53,7 +53,7 @@ func PushNames(repository, ref string) []string {
 	return names
 }
 
-var scpLike = regexp.MustCompile(`^(?:[^@/]*@)?([^:/]+):([^/].*|/[^/].*)$`)
+var scpLike = regexp.MustCompile(`^(?:[^@/]*@)?([^:/@]+):([^/].*|/[^/].*)$`)
 
 // RepositoryKey tells a repository apart, whatever its URL is spelt like: by https
 // or ssh, as user@host:path, with a user, a port, .git or a slash at its end, in
