@@ -11,7 +11,7 @@ import (
 
 func main() {
 	start.Main(source.Name, func(p start.Parts) transport.Handle {
-		f := &source.Function{Clients: p.Clients, Broker: p.Broker, Now: time.Now, Log: p.Log}
+		f := &source.Function{Clients: p.Clients, Alarms: p.Alarms, Broker: p.Broker, Now: time.Now, Log: p.Log}
 		return f.Handle
 	})
 }

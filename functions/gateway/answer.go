@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 
@@ -125,8 +126,10 @@ func (r response) each() []resultJSON {
 func typeOf(why request.Why) string { return "urn:updraft:problem:" + string(why) }
 
 func (f *Function) encode(w http.ResponseWriter, contentType string, status int, body any) {
-	text, err := json.Marshal(body)
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // it is read by people, and by no browser as HTML
+	if err := encoder.Encode(body); err != nil {
 		f.Log.Error("Cannot encode an answer", "error", err.Error())
 		w.WriteHeader(http.StatusInternalServerError)
 		return
@@ -134,7 +137,7 @@ func (f *Function) encode(w http.ResponseWriter, contentType string, status int,
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // who asked may have gone
+	_, _ = w.Write(text.Bytes()) // who asked may have gone
 }
 
 // location is where the API server has what a request is about: its Update, or

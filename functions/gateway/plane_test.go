@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -244,9 +246,7 @@ func (p *place) post(server *httptest.Server, token string, e cloudevents.Event)
 		body = request.Body
 	}
 	return p.send(server, token, func(r *http.Request) {
-		for key, values := range request.Header {
-			r.Header[key] = values
-		}
+		maps.Copy(r.Header, request.Header)
 	}, "", body)
 }
 
@@ -383,6 +383,19 @@ func (p *place) createdOnce(token string) {
 	if *u.Spec.Message != "Requested by system:serviceaccount:team:bot: Nightly look" || u.Annotations[pulumiv1.AnnotationRequestedBy] != "system:serviceaccount:team:bot" {
 		p.Errorf("it does not say who asked: %+v", u)
 	}
+	// As after an end between the two writes: the Update is there, and the Stack
+	// does not know of it.
+	_, err = p.pulumi.PulumiV1().Stacks("team").Patch(p.Context(), "makes", types.MergePatchType, []byte(`{"metadata":{"annotations":{"updraft.dev/requests":null}}}`), metav1.PatchOptions{})
+	p.must(err)
+	version := u.ResourceVersion
+	if again := p.post(p.strict, token, e); again.status != http.StatusAccepted || again.header.Get("Location") != got.header.Get("Location") {
+		p.Errorf("the answer after an end between the writes is %+v", again)
+	}
+	u, err = updates.Get(p.Context(), name, metav1.GetOptions{})
+	p.must(err)
+	if u.ResourceVersion != version || !strings.HasSuffix(p.read("team", "makes").Annotations[pulumiv1.AnnotationRequests], ":preview") {
+		p.Error("the Update was written again, or the Stack does not know of it")
+	}
 	// It is remembered when the Update is gone.
 	p.must(updates.Delete(p.Context(), name, metav1.DeleteOptions{}))
 	if again := p.post(p.strict, token, e); again.status != http.StatusAccepted || again.header.Get("Updraft-Repeated") != "true" || again.header.Get("Location") != got.header.Get("Location") {
@@ -474,8 +487,8 @@ func (p *place) tooMuch(token string) {
 	before := p.version("team")
 	blob := strings.Repeat("x", 25<<20)
 	large := `{"specversion":"1.0","id":"1","source":"/ci","type":"dev.updraft.request.update","subject":"team/small","data":{"message":"` + blob + `"}}`
-	deep := func(open, close string) string {
-		return `{"specversion":"1.0","id":"1","source":"/ci","type":"dev.updraft.request.update","subject":"team/small","data":` + strings.Repeat(open, 10000) + strings.Repeat(close, 10000) + `}`
+	deep := func(begin, end string) string {
+		return `{"specversion":"1.0","id":"1","source":"/ci","type":"dev.updraft.request.update","subject":"team/small","data":` + strings.Repeat(begin, 10000) + strings.Repeat(end, 10000) + `}`
 	}
 	binary := func(r *http.Request) {
 		for key, value := range map[string]string{"Specversion": "1.0", "Id": "1", "Source": "/ci", "Type": "dev.updraft.request.update", "Subject": "team/small"} {

@@ -65,7 +65,7 @@ func read(w http.ResponseWriter, r *http.Request) (events []cloudevents.Event, b
 	if err != nil {
 		return nil, false, request.Problemf(request.Malformed, "The body cannot be read in full: %v", err)
 	}
-	if mayBeJSON(r) && deeper(body, maxDepth) {
+	if mayBeJSON(r) && transport.Deeper(body, maxDepth) {
 		return nil, false, request.Problemf(request.Malformed, "Objects and lists stand deeper in each other than %d; send them flatter", maxDepth)
 	}
 	if batch = isBatch(r); batch {
@@ -119,26 +119,4 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 func mayBeJSON(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err != nil || strings.HasSuffix(kind, "json")
-}
-
-// deeper says whether objects and lists of a JSON text stand in each other deeper
-// than most, before a parser follows them there.
-func deeper(text []byte, most int) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > most {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }

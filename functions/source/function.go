@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -33,16 +34,23 @@ const (
 // Function is the source function.
 type Function struct {
 	Clients *record.Clients
+	Alarms  *record.Alarms
 	Broker  transport.Sender
 	Now     func() time.Time
 	Log     *slog.Logger
+
+	// comparing holds that one comparison at a time is in memory.
+	comparing sync.Mutex
 }
 
-// Handle asks what a poll asks.
+// Handle asks what a poll asks, or finds the polls that a push concerns.
 func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	about, err := event.About(e)
 	if err != nil {
 		return transport.Never(err)
+	}
+	if about.Kind == event.KindPush {
+		return f.pushed(ctx, e, about)
 	}
 	if about.Kind != event.KindPoll {
 		return transport.Never(fmt.Errorf("the source function does not look at a %s", about.Kind))
@@ -69,8 +77,9 @@ func (f *Function) poll(ctx context.Context, sharing []*pulumiv1.Stack) error {
 	if err != nil {
 		return err
 	}
+	look := &looked{poll: poll, revision: revision, problem: problem}
 	for _, s := range sharing {
-		if err := f.write(ctx, s, poll, revision, problem); err != nil {
+		if err := f.write(ctx, s, look); err != nil {
 			return err
 		}
 	}
@@ -99,23 +108,26 @@ func (f *Function) ask(ctx context.Context, poll stack.Poll) (revision, problem 
 
 // write puts onto a Stack what was found, if that is news, and if the Stack still
 // wants it. One that has changed meanwhile is read again; the repository is not.
-func (f *Function) write(ctx context.Context, s *pulumiv1.Stack, poll stack.Poll, revision, problem string) error {
+func (f *Function) write(ctx context.Context, s *pulumiv1.Stack, look *looked) error {
 	client := f.Clients.Pulumi.PulumiV1().Stacks(s.Namespace)
 	name := s.Name
 	for range maxWrites {
 		wanted, needed := stack.PollOf(s)
-		if !needed || wanted.Name() != poll.Name() {
+		if !needed || wanted.Name() != look.poll.Name() {
 			return nil
 		}
-		seen, news := stack.Observe(s, poll, revision, problem, metav1.NewTime(f.Now()))
+		seen, news := stack.Observe(s, look.poll, look.revision, look.problem, metav1.NewTime(f.Now()))
 		if !news {
 			return nil
+		}
+		if base := stack.Base(s); base != "" && seen.SameAs == "" && look.problem == "" && f.same(ctx, s, look, base) {
+			stack.SameAs(s, seen, base)
 		}
 		next := s.DeepCopy()
 		next.Status.Source = seen
 		_, err := client.UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: Name})
 		if err == nil {
-			f.Log.InfoContext(ctx, "Source observed", "namespace", s.Namespace, "name", name, "revision", seen.Revision, "problem", problem)
+			f.Log.InfoContext(ctx, "Source observed", "namespace", s.Namespace, "name", name, "revision", seen.Revision, "same", seen.SameAs, "problem", look.problem)
 			return nil
 		}
 		if !apierrors.IsConflict(err) {

@@ -33,6 +33,9 @@ const (
 	TypeStackDeleted = "dev.updraft.stack.deleted"
 )
 
+// TypePush says: somebody pushed to this ref of this repository.
+const TypePush = "dev.updraft.push"
+
 // PrefixRequest begins the type of every request from outside; what is asked for
 // follows. Only the gateway takes them.
 const PrefixRequest = "dev.updraft.request."
@@ -55,6 +58,11 @@ const (
 	// namespace that share them. It is the name of the PingSource that rings for
 	// it. An alarm, or a due, of this kind asks which commit the ref names now.
 	KindPoll = "Poll"
+	// KindPush is no object of ours: its name is a hash of a git repository,
+	// whatever its URL is spelt like, and a ref. It is the name of the alarm that
+	// gathers pushes, and stands for the polls of all namespaces that ask for
+	// these.
+	KindPush = "Push"
 	// KindSweep is no object: an alarm of this kind asks for a sweep.
 	KindSweep = "Sweep"
 )

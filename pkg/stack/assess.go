@@ -174,11 +174,11 @@ func (v Verdict) want(w World, now time.Time) Verdict {
 	if w.Source.Problem != "" && !Sourceless(w.Stack) {
 		return v.stall(w, now, pulumiv1.StalledSourceUnavailable, w.Source.Problem)
 	}
-	revision := w.Source.Revision
+	revision, counts := w.Source.Revision, w.Source.counts()
 	if Sourceless(w.Stack) {
-		revision = ""
+		revision, counts = "", ""
 	}
-	is := synced(w.Stack, revision, now)
+	is := synced(w.Stack, counts, now)
 	v.Alarm = is.next
 	if is.why == "" {
 		return v.inStep(w, now)

@@ -72,7 +72,7 @@ func GitSource(stack *pulumiv1.Stack) (Source, bool) {
 	if seen == nil || seen.Poll != pollOf(stack).Name() {
 		return Source{}, true // of another branch, say
 	}
-	return Source{Revision: seen.Revision, Unread: seen.Message}, true
+	return Source{Revision: seen.Revision, SameAs: sameAs(stack), Unread: seen.Message}, true
 }
 
 // RunsBehind says whether a Stack's source has been seen to have another revision
@@ -80,7 +80,7 @@ func GitSource(stack *pulumiv1.Stack) (Source, bool) {
 func RunsBehind(stack *pulumiv1.Stack) bool {
 	source, ok := GitSource(stack)
 	last := stack.Status.LastUpdate
-	return ok && source.Revision != "" && last != nil && last.LastAttemptedCommit != source.Revision
+	return ok && source.Revision != "" && last != nil && last.LastAttemptedCommit != source.counts()
 }
 
 func hasGit(stack *pulumiv1.Stack) bool {
@@ -158,6 +158,9 @@ func validateGit(stack *pulumiv1.Stack) string {
 	if dir := strings.TrimLeft(git.RepoDir, "/"); dir != "" && !filepath.IsLocal(dir) {
 		return "repoDir: must be a folder in the repository"
 	}
+	if problem := validatePaths(stack); problem != "" {
+		return problem
+	}
 	return validateGitAuth(stack)
 }
 
@@ -218,8 +221,8 @@ func Observe(stack *pulumiv1.Stack, poll Poll, revision, problem string, now met
 	if before == nil || before.Poll != next.Poll {
 		return next, true
 	}
-	if problem != "" {
-		next.Revision = before.Revision
+	if problem != "" || before.Revision == revision {
+		next.Revision, next.SameAs, next.Paths = before.Revision, before.SameAs, before.Paths
 	}
 	return next, before.Revision != next.Revision || before.Message != next.Message
 }

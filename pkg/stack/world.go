@@ -38,11 +38,22 @@ type Source struct {
 	// Revision to run: a Program's generation, a commit, or "" without a source
 	// or with one of which no revision has been seen yet.
 	Revision string
+	// SameAs is the revision that ran and that this one is no other than, in what
+	// the Stack depends on; "" if it is another.
+	SameAs string
 	// Problem says why the source cannot be used now; "" if it can.
 	Problem string
 	// Unread says why the newest revision is not known; "" if it is. What was
 	// seen before counts meanwhile.
 	Unread string
+}
+
+// counts is the revision that is compared with the one that ran.
+func (s Source) counts() string {
+	if s.SameAs != "" {
+		return s.SameAs
+	}
+	return s.Revision
 }
 
 // For is what an Update stands for, kept on it as an annotation.

@@ -75,6 +75,11 @@ var bans = []ban{
 		Why:     "functions meet only through objects and events",
 	},
 	{
+		From:    []string{"sources/webhook"},
+		Imports: []string{"k8s.io/client-go", module + "functions", module + "pkg/record", module + "pkg/client"},
+		Why:     "a webhook that is forged can do no more than send an event: it has no client of the API server",
+	},
+	{
 		From:    []string{"pkg"},
 		Imports: []string{module + "functions", module + "cmd", module + "sources"},
 		Why:     "imports point one way: cmd, then functions and sources, then pkg",
@@ -85,7 +90,7 @@ var bans = []ban{
 		Why:     "imports point one way: cmd, then functions and sources, then pkg",
 	},
 	{
-		From:    []string{"cmd/stack", "cmd/update", "cmd/status", "cmd/source", "cmd/sweep", "cmd/gateway", "functions"},
+		From:    []string{"cmd/stack", "cmd/update", "cmd/status", "cmd/source", "cmd/sweep", "cmd/gateway", "functions", "sources/webhook"},
 		Imports: []string{"github.com/pulumi", "knative.dev", "sigs.k8s.io/controller-runtime", module + "pkg/local", module + "pkg/agent", module + "pkg/fetch", "k8s.io/client-go/informers", "k8s.io/client-go/kubernetes/typed/apps"},
 		Why:     "a function's binary links only what it needs: cold start is a feature",
 	},

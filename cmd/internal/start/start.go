@@ -51,6 +51,8 @@ type Environment struct {
 	// Observe is what is observed; a function has it from the keys of
 	// config-observability and config-logging, each behind a prefix.
 	Observe observe.Config `ignored:"true"`
+	// WebhookSecrets is the folder with the secrets of webhooks.
+	WebhookSecrets string `envconfig:"WEBHOOK_SECRETS" default:"/etc/updraft/webhooks"`
 }
 
 // Parts are what a function is made of.
@@ -75,8 +77,9 @@ const farewell = 5 * time.Second
 
 // GatewaySettings are those of the gateway alone.
 type GatewaySettings struct {
-	Audience      string
-	ClusterTokens bool
+	Audience       string
+	ClusterTokens  bool
+	WebhookSecrets string
 }
 
 // Main serves the function that assemble makes of its parts. It does not return.
@@ -170,7 +173,7 @@ func NewParts(name string, config *rest.Config, env Environment, log *slog.Logge
 			AgentImage: env.AgentImage, ReportURL: env.ReportURL, RunImage: env.RunImage, Timeout: env.Timeout,
 			Traces: traces(env.Observe.Runs),
 		},
-		Gateway: GatewaySettings{Audience: env.Audience, ClusterTokens: env.ClusterTokens},
+		Gateway: GatewaySettings{Audience: env.Audience, ClusterTokens: env.ClusterTokens, WebhookSecrets: env.WebhookSecrets},
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"knative.dev/pkg/apis"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 
+	"github.com/updraft-dev/updraft/cmd/internal/gate"
 	"github.com/updraft-dev/updraft/cmd/internal/start"
 	"github.com/updraft-dev/updraft/functions/gateway"
 	"github.com/updraft-dev/updraft/functions/source"
@@ -40,10 +41,7 @@ type servers struct {
 func (e *Environment) assemble() map[string]func(start.Parts) http.Handler {
 	all := map[string]func(start.Parts) http.Handler{
 		gateway.Name: func(p start.Parts) http.Handler {
-			return &gateway.Function{
-				Pulumi: p.Clients.Pulumi, Tokens: p.Tokens, Access: p.Access,
-				Audience: p.Gateway.Audience, ClusterTokens: p.Gateway.ClusterTokens, Log: p.Log,
-			}
+			return gate.Handler(p, e.options.Now)
 		},
 	}
 	for name, assemble := range e.woken() {
@@ -66,7 +64,7 @@ func (e *Environment) woken() map[string]func(start.Parts) transport.Handle {
 			return (&status.Function{Clients: p.Clients, Tokens: p.Tokens, Broker: p.Broker, Now: now, Log: p.Log}).Handle
 		},
 		source.Name: func(p start.Parts) transport.Handle {
-			return (&source.Function{Clients: p.Clients, Broker: p.Broker, Now: now, Log: p.Log}).Handle
+			return (&source.Function{Clients: p.Clients, Alarms: p.Alarms, Broker: p.Broker, Now: now, Log: p.Log}).Handle
 		},
 		sweep.Name: func(p start.Parts) transport.Handle {
 			return (&sweep.Function{Clients: p.Clients, Broker: p.Broker, Now: now, Log: p.Log}).Handle
@@ -92,7 +90,7 @@ func (e *Environment) startFunctions(ctx context.Context) error {
 	for name, assemble := range functions {
 		parts, err := start.NewParts(name, e.as(name), start.Environment{
 			BrokerURL: e.BrokerURL, BrokerNamespace: SystemNamespace, BrokerName: "updraft",
-			ReportURL: e.Functions[status.Name], AgentImage: agentImage, Audience: gatewayAudience,
+			ReportURL: e.Functions[status.Name], AgentImage: agentImage, Audience: gatewayAudience, WebhookSecrets: e.folder("webhooks"),
 			Observe: e.options.Observe,
 		}, e.options.Log.With("function", name))
 		if err != nil {

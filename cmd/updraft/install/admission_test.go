@@ -130,8 +130,11 @@ func TestWhatAFunctionMayDoAndMayNot(t *testing.T) {
 		"a request that lets go": {do: func() error { return patch(gateway, `{"metadata":{"annotations":{"updraft.dev/let-go":"true"}}}`) }, refused: "ask for something"},
 		"a request that forgets": {do: func() error { return patch(gateway, `{"metadata":{"annotations":{"updraft.dev/x":null}}}`) }, refused: "ask for something"},
 		"a request with a finalizer": {do: func() error {
+			if err := patch(admin, `{"metadata":{"finalizers":["example.com/theirs"]}}`); err != nil {
+				return err
+			}
 			return patch(gateway, `{"metadata":{"finalizers":["example.com/theirs","finalizer.stack.pulumi.com"]}}`)
-		}, refused: "finalizers"},
+		}, refused: "The gateway may not change a Stack's finalizers"},
 		"a request for another spec": {do: func() error { return patch(gateway, `{"spec":{"stack":"prod"}}`) }, refused: "spec"},
 		"an Update that is asked for": {do: func() error {
 			return update(t.Context(), gateway, metav1.ObjectMeta{Annotations: map[string]string{"updraft.dev/request": "x", "updraft.dev/requested-by": "y", "updraft.dev/traceparent": "z"}})
@@ -193,6 +196,11 @@ func TestWhatAFunctionMayDoAndMayNot(t *testing.T) {
 		}, refused: "owns"},
 		"an alarm of a Stack": {do: func() error { return ping(t.Context(), brain, "x", stackRef(stack)) }},
 		"an alarm of nothing": {do: func() error { return ping(t.Context(), brain, "y") }, refused: "owns"},
+		"an alarm that gathers pushes": {do: func() error {
+			return pingIn(t.Context(), as(t, plane, "updraft-source"), "updraft-system", "updraft-push-1")
+		}},
+		"another alarm of nothing":   {do: func() error { return pingIn(t.Context(), as(t, plane, "updraft-source"), "updraft-system", "x") }, refused: "owns"},
+		"one that gathers elsewhere": {do: func() error { return pingIn(t.Context(), as(t, plane, "updraft-source"), "default", "updraft-push-1") }, refused: "owns"},
 		"another's PingSource, deleted": {do: func() error {
 			if err := ping(t.Context(), admin, "theirs"); err != nil {
 				return err
@@ -274,11 +282,15 @@ func secret(ctx context.Context, who account, kind corev1.SecretType, owners ...
 }
 
 func ping(ctx context.Context, who account, name string, owners ...metav1.OwnerReference) error {
+	return pingIn(ctx, who, "default", name, owners...)
+}
+
+func pingIn(ctx context.Context, who account, namespace, name string, owners ...metav1.OwnerReference) error {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "sources.knative.dev/v1", "kind": "PingSource", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"schedule": "* * * * *", "sink": map[string]any{"uri": "http://localhost"}},
 	}}
 	o.SetOwnerReferences(owners)
-	_, err := who.dynamic.Resource(pingSources).Namespace("default").Create(ctx, o, metav1.CreateOptions{})
+	_, err := who.dynamic.Resource(pingSources).Namespace(namespace).Create(ctx, o, metav1.CreateOptions{})
 	return err
 }

@@ -14,6 +14,9 @@ const (
 	AnnotationLetGo = "updraft.dev/let-go"
 	// AnnotationCancel names the Update to cancel.
 	AnnotationCancel = "updraft.dev/cancel"
+	// AnnotationPaths are globs of what in its repository the Stack depends on,
+	// separated by commas: a commit that touches none of them starts no run.
+	AnnotationPaths = "updraft.dev/paths"
 	// AnnotationRequests keeps which requests from outside the Stack took last:
 	// a hash of the event and what it asked for, of each.
 	AnnotationRequests = "updraft.dev/requests"

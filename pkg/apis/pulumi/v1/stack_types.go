@@ -506,6 +506,13 @@ type SourceStatus struct {
 	// ObservedTime is since when it is so.
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
+	// SameAs is the revision that was run and that this one is the same as, in
+	// all that the annotation updraft.dev/paths names. It starts no run then.
+	// +optional
+	SameAs string `json:"sameAs,omitempty"`
+	// Paths is the annotation that SameAs was found by.
+	// +optional
+	Paths string `json:"paths,omitempty"`
 	// Message of a source that could not be read.
 	// +optional
 	Message string `json:"message,omitempty"`
