@@ -17,6 +17,7 @@ import (
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 )
 
@@ -257,4 +258,44 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The sample for a cluster: its manifests are valid, and what it sets is read.
+func TestTheSampleForAClusterIsValid(t *testing.T) {
+	w := newWorld(t)
+	folder := filepath.Join(root, "samples", "tracing")
+	manifests, err := os.ReadFile(filepath.Join(folder, "jaeger.yaml"))
+	must(t, err)
+	text := strings.ReplaceAll(string(manifests), "namespace: observability", "namespace: "+w.namespace)
+	if said := w.kubectl(text, "apply", "--dry-run=server", "--validate=strict", "-f", "-"); strings.Count(said, "dry run") != 3 {
+		t.Errorf("the API server says:\n%s", said)
+	}
+	patch, err := os.ReadFile(filepath.Join(folder, "config.json"))
+	must(t, err)
+	var settings struct{ Data map[string]string }
+	must(t, json.Unmarshal(patch, &settings))
+	got, err := observe.Parse(settings.Data, nil, "updraft-stack")
+	if err != nil || !got.Tracing.On() || !got.Runs.On() {
+		t.Errorf("the settings are read as %+v, %v", got, err)
+	}
+}
+
+func TestAHandMadeUpdateHasATraceOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.kubectl(`
+{apiVersion: auto.pulumi.com/v1alpha1, kind: Update, metadata: {name: by-hand}, spec: {type: up, workspaceName: none, stackName: dev}}
+`, "apply", "-f", "-")
+	var u *autov1alpha1.Update
+	w.eventually("the Update is looked at", func() bool {
+		var err error
+		u, err = w.clients.Pulumi.AutoV1alpha1().Updates(w.namespace).Get(t.Context(), "by-hand", metav1.GetOptions{})
+		must(t, err)
+		return len(u.Status.Conditions) > 0
+	})
+	trace := traceOf(t, u)
+	w.eventually("its trace has the look", func() bool {
+		spans, err := collected.spans(trace)
+		must(t, err)
+		return slices.ContainsFunc(slices.Collect(maps.Values(spans)), func(s span) bool { return s.String() == "updraft-update: look at Update" })
+	})
 }
