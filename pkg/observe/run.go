@@ -47,5 +47,5 @@ func first(values ...string) string {
 	return ""
 }
 
-// Kept says whether the spans below this one are sent.
-func Kept(span trace.Span) bool { return span.IsRecording() && span.SpanContext().IsSampled() }
+// Sampled says whether the spans below this one are sent.
+func Sampled(span trace.Span) bool { return span.IsRecording() && span.SpanContext().IsSampled() }

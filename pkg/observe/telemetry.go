@@ -160,7 +160,7 @@ func (t *Telemetry) Start(ctx context.Context, name string, attributes ...attrib
 	if t == nil {
 		return ctx, noop.Span{}
 	}
-	return t.tracer.Start(ctx, name, trace.WithAttributes(attributes...))
+	return t.tracer.Start(ctx, name, trace.WithAttributes(attributes...)) //nolint:spancheck // the caller ends it
 }
 
 type telemetryKey struct{}

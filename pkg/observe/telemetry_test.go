@@ -201,7 +201,7 @@ func TestARateOfZeroKeepsNothingAndAHalfFollowsTheSender(t *testing.T) {
 	for flag, want := range map[string]bool{"01": true, "00": false} {
 		ctx := Continue(context.Background(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-"+flag)
 		_, span := telemetry.Start(ctx, "work")
-		if Kept(span) != want {
+		if Sampled(span) != want {
 			t.Errorf("with the flag %s it is %v that it is kept", flag, !want)
 		}
 	}

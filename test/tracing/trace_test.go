@@ -91,11 +91,10 @@ func traceOf(t *testing.T, o metav1.Object) string {
 }
 
 // wanted are spans that a change has, each with the span that it is below: of
-// which service, of which name, and what an attribute of it says.
+// which service, and of which name. The finalizer may have been put on by a look
+// that met another on the way to the claim, with which the trace begins.
 var wanted = []struct{ span, below string }{
-	{"broker: deliver updraft-stack", "broker: broker dev.knative.apiserver.ref.add"},
 	{"updraft-stack: create updates", "updraft-stack: look at Stack"},
-	{"updraft-stack: patch stacks", "updraft-stack: look at Stack"},
 	{"updraft-stack: update stacks/status", "updraft-stack: look at Stack"},
 	{"updraft-stack: create workspaces", "updraft-stack: look at Stack"},
 	{"updraft-update: look at Update", "updraft-stack: look at Stack"},

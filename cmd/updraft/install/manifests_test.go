@@ -28,8 +28,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/updraft-dev/updraft/cmd/internal/start"
-	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/config"
+	"github.com/updraft-dev/updraft/pkg/observe"
 )
 
 // known are the kinds that config/ may hold, as the Go types of those who define
