@@ -16,6 +16,7 @@ import (
 	"time"
 
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -186,6 +187,38 @@ func TestACollectorThatIsNotThereHoldsUpNothing(t *testing.T) {
 			t.Errorf("%s: two requests took %v", protocol, took)
 		}
 		telemetry.Stop()
+	}
+}
+
+// grpcCollector counts what it is sent by gRPC.
+type grpcCollector struct {
+	collectorpb.UnimplementedTraceServiceServer
+	spans atomic.Int32
+}
+
+func (c *grpcCollector) Export(_ context.Context, r *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
+	c.spans.Add(int32(len(r.GetResourceSpans())))
+	return &collectorpb.ExportTraceServiceResponse{}, nil
+}
+
+func TestSpansAreSentByGRPC(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	collector, server := &grpcCollector{}, grpc.NewServer()
+	collectorpb.RegisterTraceServiceServer(server, collector)
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+	telemetry, err := New(t.Context(), Tracing{Protocol: ProtocolGRPC, Endpoint: "http://" + listener.Addr().String(), Rate: 1}, Identity{}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer telemetry.Stop()
+	for deadline := time.Now().Add(30 * time.Second); collector.spans.Load() == 0; serve(telemetry) {
+		if time.Now().After(deadline) {
+			t.Fatal("no span arrived")
+		}
 	}
 }
 
