@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
@@ -30,21 +31,12 @@ func OfRun(lookup func(string) string, traceparent, endpoint, protocol string) T
 		user = strings.TrimSuffix(lookup(otelEndpoint), "/") + "/v1/traces"
 	}
 	if user != "" {
-		t.Endpoint, t.Protocol = user, first(lookup(otelTracesProtocol), lookup(otelProtocol), ProtocolHTTP)
+		t.Endpoint, t.Protocol = user, cmp.Or(lookup(otelTracesProtocol), lookup(otelProtocol), ProtocolHTTP)
 	}
 	if t.Endpoint == "" || t.Protocol != ProtocolHTTP && t.Protocol != ProtocolGRPC {
 		return Tracing{}
 	}
 	return t
-}
-
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // Sampled says whether the spans below this one are sent.

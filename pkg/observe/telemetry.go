@@ -134,8 +134,8 @@ func (t *Telemetry) Flush() {
 	}
 }
 
-// Reached says whether the collector took what was sent last.
-func (t *Telemetry) Reached() bool { return t != nil && !t.exporter.down.Load() }
+// reached says whether the collector took what was sent last.
+func (t *Telemetry) reached() bool { return t != nil && !t.exporter.down.Load() }
 
 // Stop sends what is left.
 func (t *Telemetry) Stop() {

@@ -152,11 +152,11 @@ func TestADeadCollectorHoldsUpOneRequestForAMoment(t *testing.T) {
 	if took := time.Since(began); took > patience {
 		t.Errorf("20 more were held up for %v", took)
 	}
-	if telemetry.Reached() {
+	if telemetry.reached() {
 		t.Error("the collector is said to answer")
 	}
 	c.dead.Store(false)
-	for deadline := time.Now().Add(30 * time.Second); !telemetry.Reached(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !telemetry.reached(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("that it is back is not noticed")
 		}
