@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/observe"
@@ -23,25 +24,31 @@ import (
 
 // world is a namespace of its own.
 type world struct {
-	t         *testing.T
-	clients   *record.Clients
-	namespace string
+	t           *testing.T
+	environment *dev.Environment
+	clients     *record.Clients
+	namespace   string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	clients, err := record.NewClients(environment.Config)
+	return newWorldIn(t, environment)
+}
+
+func newWorldIn(t *testing.T, e *dev.Environment) *world {
+	t.Helper()
+	clients, err := record.NewClients(e.Config)
 	must(t, err)
 	namespace, err := clients.Core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "tracing-"}}, metav1.CreateOptions{})
 	must(t, err)
-	return &world{t: t, clients: clients, namespace: namespace.Name}
+	return &world{t: t, environment: e, clients: clients, namespace: namespace.Name}
 }
 
 // kubectl is the real one.
 func (w *world) kubectl(stdin string, args ...string) string {
 	w.t.Helper()
 	command := exec.CommandContext(w.t.Context(), filepath.Join(bin, "kubectl"), append([]string{"--namespace", w.namespace}, args...)...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+environment.Kubeconfig)
+	command.Env = append(os.Environ(), "KUBECONFIG="+w.environment.Kubeconfig)
 	command.Stdin = strings.NewReader(stdin)
 	out, err := command.CombinedOutput()
 	if err != nil {
