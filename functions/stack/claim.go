@@ -30,6 +30,7 @@ func (f *Function) claim(ctx context.Context, w stack.World, v stack.Verdict) (*
 	current := &pulumiv1.CurrentStackUpdate{
 		Generation: v.Plan.Wanted.Generation, ReconcileRequest: v.Plan.Wanted.Request,
 		Commit: v.Plan.Wanted.Revision, Name: stack.ClaimName(w.Stack.Name, f.Now()),
+		Traceparent: observe.Kept(ctx),
 	}
 	if open != nil {
 		current.Name = open.Name

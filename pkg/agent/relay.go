@@ -90,6 +90,7 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 // upload sends what is taken, until the queue is closed or ctx ends.
 func (r *relay) upload(ctx context.Context) {
 	defer close(r.done)
+	defer func() { _ = r.client.Stop(ctx) }()
 	for spans := range r.queue {
 		limited, cancel := context.WithTimeout(ctx, uploadTime)
 		_ = r.client.UploadTraces(limited, spans) // that the collector is away is said of the agent's own spans

@@ -134,3 +134,24 @@ func TestARelayAnswersWhateverTheCollectorDoes(t *testing.T) {
 		t.Error("what sends goes on after the end")
 	}
 }
+
+func TestTheCLIsOwnSettingWins(t *testing.T) {
+	traced := tracing{relay: &relay{url: "http://relay"}}
+	if got := traced.environment(t.Context(), environment{"A=b"}); len(got) != 2 || got[0] != "PULUMI_OPTION_OTEL_TRACES=http://relay" {
+		t.Errorf("environment = %v", got)
+	}
+	if got := traced.environment(t.Context(), environment{"PULUMI_OPTION_OTEL_TRACES=grpc://mine"}); got != nil {
+		t.Errorf("over the user's own: %v", got)
+	}
+	if got := (tracing{}).environment(t.Context(), nil); got != nil {
+		t.Errorf("off: %v", got)
+	}
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{{[]string{"up", "--yes"}, true}, {[]string{"install"}, true}, {[]string{"config", "set-all"}, false}, {nil, false}} {
+		if got := isTraced(c.args); got != c.want {
+			t.Errorf("%v is traced: %v", c.args, got)
+		}
+	}
+}

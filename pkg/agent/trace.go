@@ -68,7 +68,7 @@ func say(span trace.Span, err error, success, failure, cancellation attribute.Ke
 // open begins to take the CLI's spans, if those of the run are kept.
 func (t *tracing) open(ctx context.Context, c Config, scrub func(string) string) {
 	span := trace.SpanFromContext(ctx)
-	if t.Telemetry == nil || !observe.Kept(span) {
+	if t.Telemetry == nil || !observe.Sampled(span) {
 		return
 	}
 	relay, err := newRelay(observe.NewClient(c.Traces), span.SpanContext().TraceID(), scrub)

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"log/slog"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,9 +16,7 @@ func TestParse(t *testing.T) {
 	on := Tracing{Protocol: ProtocolHTTP, Endpoint: "http://c:4318/v1/traces", Rate: 1}
 	with := func(more data) data {
 		all := data{"tracing-protocol": "http/protobuf", "tracing-endpoint": "http://c:4318/v1/traces", "tracing-sampling-rate": "1"}
-		for k, v := range more {
-			all[k] = v
-		}
+		maps.Copy(all, more)
 		return all
 	}
 	off := Tracing{Protocol: ProtocolNone}

@@ -73,7 +73,22 @@ func Saw(ctx context.Context, object metav1.Object) {
 	if object.GetName() == l.about("name") {
 		l.generation = object.GetGeneration()
 	}
-	of := spanContextOf(traceOf(object))
+	l.join(spanContextOf(traceOf(object)))
+}
+
+// Join makes a look a part of the trace of a traceparent, unless it is of one
+// already. What is no traceparent changes nothing.
+func Join(ctx context.Context, traceparent string) {
+	l := lookOf(ctx)
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.join(spanContextOf(traceparent))
+}
+
+func (l *Look) join(of trace.SpanContext) {
 	if !of.IsValid() || l.joined.IsValid() {
 		return
 	}
@@ -136,7 +151,7 @@ func (l *Look) started() trace.Span {
 		}
 		ctx = trace.ContextWithRemoteSpanContext(ctx, l.joined)
 	}
-	_, l.span = l.telemetry.tracer.Start(ctx, "look at "+l.about("kind"), options...)
+	_, l.span = l.telemetry.tracer.Start(ctx, "look at "+l.about("kind"), options...) //nolint:spancheck // End ends it
 	return l.span
 }
 

@@ -38,6 +38,15 @@ func Traceparent(ctx context.Context) string {
 	return carrier[header]
 }
 
+// Kept is the traceparent to keep with what is written, to be continued by another
+// look: "" where tracing is off.
+func Kept(ctx context.Context) string {
+	if telemetryOf(ctx) == nil {
+		return ""
+	}
+	return Traceparent(ctx)
+}
+
 // TraceID is that of the trace that ctx is in, "" if there is none.
 func TraceID(ctx context.Context) string {
 	if sc := spanContext(ctx); sc.HasTraceID() {
@@ -49,11 +58,8 @@ func TraceID(ctx context.Context) string {
 // Stamp puts the trace onto an object that is about to be written, unless it has
 // one. Where tracing is off it does nothing.
 func Stamp(ctx context.Context, object metav1.Object) {
-	if telemetryOf(ctx) == nil {
-		return
-	}
 	annotations := object.GetAnnotations()
-	traceparent := Traceparent(ctx)
+	traceparent := Kept(ctx)
 	if traceparent == "" || annotations[pulumiv1.AnnotationTraceparent] != "" {
 		return
 	}

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
@@ -30,7 +31,7 @@ func OfRun(lookup func(string) string, traceparent, endpoint, protocol string) T
 		user = strings.TrimSuffix(lookup(otelEndpoint), "/") + "/v1/traces"
 	}
 	if user != "" {
-		t.Endpoint, t.Protocol = user, first(lookup(otelTracesProtocol), lookup(otelProtocol), ProtocolHTTP)
+		t.Endpoint, t.Protocol = user, cmp.Or(lookup(otelTracesProtocol), lookup(otelProtocol), ProtocolHTTP)
 	}
 	if t.Endpoint == "" || t.Protocol != ProtocolHTTP && t.Protocol != ProtocolGRPC {
 		return Tracing{}
@@ -38,14 +39,5 @@ func OfRun(lookup func(string) string, traceparent, endpoint, protocol string) T
 	return t
 }
 
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
-// Kept says whether the spans below this one are sent.
-func Kept(span trace.Span) bool { return span.IsRecording() && span.SpanContext().IsSampled() }
+// Sampled says whether the spans below this one are sent.
+func Sampled(span trace.Span) bool { return span.IsRecording() && span.SpanContext().IsSampled() }

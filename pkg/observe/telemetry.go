@@ -134,8 +134,8 @@ func (t *Telemetry) Flush() {
 	}
 }
 
-// Reached says whether the collector took what was sent last.
-func (t *Telemetry) Reached() bool { return t != nil && !t.exporter.down.Load() }
+// reached says whether the collector took what was sent last.
+func (t *Telemetry) reached() bool { return t != nil && !t.exporter.down.Load() }
 
 // Stop sends what is left.
 func (t *Telemetry) Stop() {
@@ -160,7 +160,7 @@ func (t *Telemetry) Start(ctx context.Context, name string, attributes ...attrib
 	if t == nil {
 		return ctx, noop.Span{}
 	}
-	return t.tracer.Start(ctx, name, trace.WithAttributes(attributes...))
+	return t.tracer.Start(ctx, name, trace.WithAttributes(attributes...)) //nolint:spancheck // the caller ends it
 }
 
 type telemetryKey struct{}

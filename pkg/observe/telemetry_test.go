@@ -16,6 +16,7 @@ import (
 	"time"
 
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -151,11 +152,11 @@ func TestADeadCollectorHoldsUpOneRequestForAMoment(t *testing.T) {
 	if took := time.Since(began); took > patience {
 		t.Errorf("20 more were held up for %v", took)
 	}
-	if telemetry.Reached() {
+	if telemetry.reached() {
 		t.Error("the collector is said to answer")
 	}
 	c.dead.Store(false)
-	for deadline := time.Now().Add(30 * time.Second); !telemetry.Reached(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !telemetry.reached(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("that it is back is not noticed")
 		}
@@ -189,6 +190,38 @@ func TestACollectorThatIsNotThereHoldsUpNothing(t *testing.T) {
 	}
 }
 
+// grpcCollector counts what it is sent by gRPC.
+type grpcCollector struct {
+	collectorpb.UnimplementedTraceServiceServer
+	spans atomic.Int32
+}
+
+func (c *grpcCollector) Export(_ context.Context, r *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
+	c.spans.Add(int32(len(r.GetResourceSpans())))
+	return &collectorpb.ExportTraceServiceResponse{}, nil
+}
+
+func TestSpansAreSentByGRPC(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	collector, server := &grpcCollector{}, grpc.NewServer()
+	collectorpb.RegisterTraceServiceServer(server, collector)
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+	telemetry, err := New(t.Context(), Tracing{Protocol: ProtocolGRPC, Endpoint: "http://" + listener.Addr().String(), Rate: 1}, Identity{}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer telemetry.Stop()
+	for deadline := time.Now().Add(30 * time.Second); collector.spans.Load() == 0; serve(telemetry) {
+		if time.Now().After(deadline) {
+			t.Fatal("no span arrived")
+		}
+	}
+}
+
 func TestARateOfZeroKeepsNothingAndAHalfFollowsTheSender(t *testing.T) {
 	c := newFakeCollector(t)
 	half := c.tracing()
@@ -201,7 +234,7 @@ func TestARateOfZeroKeepsNothingAndAHalfFollowsTheSender(t *testing.T) {
 	for flag, want := range map[string]bool{"01": true, "00": false} {
 		ctx := Continue(context.Background(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-"+flag)
 		_, span := telemetry.Start(ctx, "work")
-		if Kept(span) != want {
+		if Sampled(span) != want {
 			t.Errorf("with the flag %s it is %v that it is kept", flag, !want)
 		}
 	}

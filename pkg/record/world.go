@@ -28,6 +28,7 @@ func World(ctx context.Context, client versioned.Interface, s *pulumiv1.Stack) (
 		if w.Update != nil {
 			observe.Saw(ctx, w.Update)
 		}
+		observe.Join(ctx, claim.Traceparent)
 	}
 	if stack.NeedsWorkspace(s) {
 		w.Workspace, err = Found(client.AutoV1alpha1().Workspaces(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{}))

@@ -14,10 +14,12 @@ import (
 	"testing"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/observe"
 )
 
 var (
@@ -250,5 +252,39 @@ func TestServeFinishesWhatIsUnderWay(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Errorf("Serve = %v", err)
+	}
+}
+
+// A function that traces nothing itself passes on the trace that it is called in.
+func TestATraceIsPassedOn(t *testing.T) {
+	const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	var got string
+	last := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Traceparent")
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer last.Close()
+	sender, err := NewSender(last.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := event.Ref{Kind: "Stack", Namespace: "team", Name: "app"}
+	var telemetry *observe.Telemetry // off
+	first := httptest.NewServer(telemetry.Serve(Handler(slog.New(slog.DiscardHandler), func(ctx context.Context, _ cloudevents.Event) error {
+		return sender.Send(ctx, event.NewDue("test", "2", about))
+	})))
+	defer first.Close()
+	request, err := cehttp.NewHTTPRequestFromEvent(t.Context(), first.URL, event.NewDue("test", "1", about))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Traceparent", traceparent)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusNoContent || got != traceparent {
+		t.Errorf("answer %d, sent on with %q", answer.StatusCode, got)
 	}
 }

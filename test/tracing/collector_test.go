@@ -24,22 +24,19 @@ type collector struct {
 	file    string
 }
 
-const collectorConfig = `
-receivers: {otlp: {protocols: {http: {endpoint: %q}}}}
-exporters: {file: {path: %q}}
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines: {traces: {receivers: [otlp], exporters: [file]}}
-`
-
 func startCollector(ctx context.Context, program, dir string) (*collector, error) {
 	free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	c := &collector{address: free.Addr().String(), file: filepath.Join(dir, "spans.jsonl")}
+	sample, err := os.ReadFile(filepath.Join(root, "samples", "tracing", "collector.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	text := strings.NewReplacer("127.0.0.1:4318", c.address, "spans.jsonl", c.file).Replace(string(sample))
 	config := filepath.Join(dir, "collector.yaml")
-	if err := errors.Join(free.Close(), os.WriteFile(config, fmt.Appendf(nil, collectorConfig, c.address, c.file), 0o600)); err != nil {
+	if err := errors.Join(free.Close(), os.WriteFile(config, []byte(text), 0o600)); err != nil {
 		return nil, err
 	}
 	var said bytes.Buffer

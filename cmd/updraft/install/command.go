@@ -61,7 +61,7 @@ func install() *cobra.Command {
 manifests in their order, waits until each part is ready, and deletes what an
 older version of Updraft had and this one has not, but no CRD and no custom
 resource. It can be repeated: it then renews what is there. Settings in the
-ConfigMap config-updraft stay.
+ConfigMaps config-updraft, config-observability and config-logging stay.
 
 The file is one whose images are resolved: release/updraft.yaml, which make
 release writes, or what make install makes of the sources.`,

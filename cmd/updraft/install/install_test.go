@@ -275,6 +275,13 @@ func installAgain(w *world) {
 	now, was := w.objects(), generations()
 	w.patchConfigMap("updraft-system", "config-updraft", `{"data":{"default-timeout":"soon","sweep-period":"1m"}}`)
 	w.fails([]string{`"soon" is no duration`, "sweep-period of ConfigMap config-updraft in updraft-system has no effect"}, "install", "-f", w.manifests)
+	w.patchConfigMap("updraft-system", "config-observability", `{"data":{"tracing-protocol":"smoke","runtime-profiling":"enabled"}}`)
+	w.patchConfigMap("updraft-system", "config-logging", `{"data":{"loglevel.updraft-stack":"debug"}}`)
+	w.fails([]string{`tracing-protocol: "smoke" is none of`, "runtime-profiling of ConfigMap config-observability in updraft-system has no effect"}, "preflight")
+	w.patchConfigMap("updraft-system", "config-observability", `{"data":{"tracing-protocol":null,"runtime-profiling":null}}`)
+	w.patchConfigMap("updraft-system", "config-logging", `{"data":{"loglevel.updraft-stack":"loud"}}`)
+	w.fails([]string{`loglevel.updraft-stack: "loud" is none of`}, "preflight")
+	w.patchConfigMap("updraft-system", "config-logging", `{"data":{"loglevel.updraft-stack":null}}`)
 	for key, value := range defaults(w.t) {
 		w.patchConfigMap("updraft-system", "config-updraft", `{"data":{"`+key+`":"`+value+`"}}`)
 	}

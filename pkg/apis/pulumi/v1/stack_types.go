@@ -481,6 +481,9 @@ type CurrentStackUpdate struct {
 	// Commit is the revision of the source.
 	// +optional
 	Commit string `json:"commit,omitempty"`
+	// Traceparent names the span that claimed it, if the change is traced.
+	// +optional
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 // ProjectInfo is a Pulumi project.
