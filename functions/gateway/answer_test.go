@@ -15,7 +15,7 @@ func TestEachProblemHasItsRowInTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for why, status := range statuses {
-		if row := fmt.Sprintf("| %d | `%s` |", status, why); !strings.Contains(string(page), row) {
+		if row := fmt.Sprintf("| %d | %#q |", status, string(why)); !strings.Contains(string(page), row) {
 			t.Errorf("docs/events-in.md has no row %s", row)
 		}
 	}

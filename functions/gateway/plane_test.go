@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -245,9 +246,7 @@ func (p *place) post(server *httptest.Server, token string, e cloudevents.Event)
 		body = request.Body
 	}
 	return p.send(server, token, func(r *http.Request) {
-		for key, values := range request.Header {
-			r.Header[key] = values
-		}
+		maps.Copy(r.Header, request.Header)
 	}, "", body)
 }
 
@@ -488,8 +487,8 @@ func (p *place) tooMuch(token string) {
 	before := p.version("team")
 	blob := strings.Repeat("x", 25<<20)
 	large := `{"specversion":"1.0","id":"1","source":"/ci","type":"dev.updraft.request.update","subject":"team/small","data":{"message":"` + blob + `"}}`
-	deep := func(open, close string) string {
-		return `{"specversion":"1.0","id":"1","source":"/ci","type":"dev.updraft.request.update","subject":"team/small","data":` + strings.Repeat(open, 10000) + strings.Repeat(close, 10000) + `}`
+	deep := func(begin, end string) string {
+		return `{"specversion":"1.0","id":"1","source":"/ci","type":"dev.updraft.request.update","subject":"team/small","data":` + strings.Repeat(begin, 10000) + strings.Repeat(end, 10000) + `}`
 	}
 	binary := func(r *http.Request) {
 		for key, value := range map[string]string{"Specversion": "1.0", "Id": "1", "Source": "/ci", "Type": "dev.updraft.request.update", "Subject": "team/small"} {

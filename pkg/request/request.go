@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"mime"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -77,7 +78,7 @@ type data struct {
 func Parse(e cloudevents.Event) (Request, *Problem) {
 	r := Request{Identity: Identity(e.Source(), e.ID())}
 	operation, ok := strings.CutPrefix(e.Type(), event.PrefixRequest)
-	if !ok || !known(Operation(operation)) {
+	if !ok || !slices.Contains(Operations, Operation(operation)) {
 		return r, Problemf(Invalid, "Events of the type %s are not understood here; use %s", quote(e.Type()), types())
 	}
 	r.Operation = Operation(operation)
@@ -96,15 +97,6 @@ func Parse(e cloudevents.Event) (Request, *Problem) {
 	}
 	r.Update, r.Message = d.Update, line(d.Message, maxMessage)
 	return r, nil
-}
-
-func known(o Operation) bool {
-	for _, k := range Operations {
-		if k == o {
-			return true
-		}
-	}
-	return false
 }
 
 func types() string {

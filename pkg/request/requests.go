@@ -20,7 +20,7 @@ var takenForm = regexp.MustCompile(`^[0-9a-f]{32}:[a-z]+$`)
 // none, as after an edit by hand, is left out.
 func remembered(annotation string) []taken {
 	var all []taken
-	for _, word := range strings.Fields(annotation) {
+	for word := range strings.FieldsSeq(annotation) {
 		if !takenForm.MatchString(word) {
 			continue
 		}

@@ -259,7 +259,7 @@ func TestWhatIsRefusedEarly(t *testing.T) {
 
 func TestAPushOfManyRefsIsOneOfTheRepository(t *testing.T) {
 	var pushes []push
-	for _, ref := range strings.Split(strings.Repeat("x", 100), "") {
+	for ref := range strings.SplitSeq(strings.Repeat("x", 100), "") {
 		pushes = append(pushes, push{repositories: []string{"https://git.example/a", "git@git.example:a.git"}, ref: "refs/heads/" + ref + strings.Repeat("y", len(pushes))})
 	}
 	if diff := cmp.Diff([]event.Push{{Repository: "git.example/a"}}, looks(pushes)); diff != "" {

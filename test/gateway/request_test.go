@@ -54,8 +54,15 @@ func (u *user) kubectl(arguments ...string) string {
 	return string(out)
 }
 
+// answer is what of a response counts: a request that was taken has no body.
+type answer struct {
+	StatusCode int
+	Status     string
+	Header     http.Header
+}
+
 // send is what curl sends in docs/events-in.md.
-func (u *user) send(operation, id, stack string) *http.Response {
+func (u *user) send(operation, id, stack string) answer {
 	u.Helper()
 	r, err := http.NewRequestWithContext(u.Context(), http.MethodPost, environment.Functions["updraft-gateway"], http.NoBody)
 	if err != nil {
@@ -72,10 +79,10 @@ func (u *user) send(operation, id, stack string) *http.Response {
 		u.Fatal(err)
 	}
 	_ = response.Body.Close()
-	return response
+	return answer{response.StatusCode, response.Status, response.Header}
 }
 
-func (u *user) accepted(operation, id, stack string) *http.Response {
+func (u *user) accepted(operation, id, stack string) answer {
 	u.Helper()
 	response := u.send(operation, id, stack)
 	if response.StatusCode != http.StatusAccepted {
@@ -131,7 +138,7 @@ func (u *user) updates() []autov1alpha1.Update {
 }
 
 // settled waits for the Update that an answer names.
-func (u *user) settled(response *http.Response) *autov1alpha1.Update {
+func (u *user) settled(response answer) *autov1alpha1.Update {
 	u.Helper()
 	location := response.Header.Get("Location")
 	var update *autov1alpha1.Update
