@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-tar -c --exclude=./.git --exclude=./.bin . | tar -x -C "$copy"
+tar -c --exclude=./.git --exclude=./.bin --exclude=./.cluster . | tar -x -C "$copy"
 BIN=$PWD/.bin "$copy/hack/generate.sh"
 for generated in pkg/apis pkg/client config/100-crds docs/runbook docs/events docs/events.md config/410-eventtypes.yaml; do
 	if ! diff -r "$generated" "$copy/$generated"; then

@@ -101,10 +101,18 @@ envRefs: {PULUMI_CONFIG_PASSPHRASE: {type: Literal, literal: {value: `+toldNever
 	s.kubectl("patch", "stack", "app", "--type", "json", "-p", `[{"op": "remove", "path": "/spec/config"}]`)
 	s.program()
 	s.awaitReady("app")
+	// What became of a Stack is told once that is written, and of one that is gone only that.
+	s.awaitTold("run.started", "run.finished", "stack.failed", "stack.succeeded")
 	s.kubectl("delete", "stack", "app", "--wait=false")
 	s.awaitGone("app")
-	s.within(patience, "a Stack that failed, succeeded and was deleted is told", func() error {
-		events, _, err := cluster.witness.events(t.Context())
+	s.awaitTold("stack.deleted")
+}
+
+// awaitTold waits until the witness was told events of these types in the namespace.
+func (s *space) awaitTold(types ...string) {
+	s.Helper()
+	s.within(patience, "it is told", func() error {
+		events, _, err := cluster.witness.events(s.Context())
 		if err != nil {
 			return err
 		}
@@ -114,7 +122,7 @@ envRefs: {PULUMI_CONFIG_PASSPHRASE: {type: Literal, literal: {value: `+toldNever
 				seen[strings.TrimPrefix(e.Type(), "dev.updraft.")] = true
 			}
 		}
-		for _, want := range []string{"run.started", "run.finished", "stack.succeeded", "stack.failed", "stack.deleted"} {
+		for _, want := range types {
 			if !seen[want] {
 				return fmt.Errorf("%s is not among %v", want, seen)
 			}
