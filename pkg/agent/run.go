@@ -34,7 +34,7 @@ func Run(stop context.Context, c Config) int {
 		finished: event.Finished{UID: spec.UID, Commit: c.revision()}, oomKilled: c.oomKills()}
 	// It only looks, so that it need not wait for the answer.
 	r.cli = sync.OnceValues(findCLI)
-	go r.cli()
+	go func() { _, _ = r.cli() }()
 	stop, r.tracing = c.trace(stop)
 	defer func() { r.tracing.close() }() // with the relay that it has by then
 	stop, r.span = r.tracing.Start(stop, "run", ofRun(spec)...)
