@@ -126,7 +126,7 @@ func TestAChangeIsOneTrace(t *testing.T) {
 	s.program()
 	s.apply(s.stackOf("app", ""))
 	first := s.awaitReady("app")
-	s.awaitTrace(first, "broker.ingress", "inmemorychannel-dispatcher", "broker.filter", "updraft-stack: look at Stack")
+	s.awaitTrace(first, "apiserversource: ", "broker.ingress", "inmemorychannel-dispatcher", "broker.filter", "updraft-stack: look at Stack")
 
 	s.kubectl("create", "serviceaccount", "ci")
 	s.kubectl("create", "rolebinding", "ci", "--clusterrole=updraft-edit", "--serviceaccount="+s.namespace+":ci")

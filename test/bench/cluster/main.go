@@ -118,6 +118,24 @@ func show(results map[string]map[string][]timeline, warm, zero int) {
 		}
 	}
 	table.Flush()
+	fmt.Printf("\nBeside what is aimed at, and the Pulumi Kubernetes Operator v2.9.0 on such a machine, whose pod for each Stack stays\n\n")
+	row("", "warm", "aim", "from zero", "aim", "operator")
+	for _, a := range aims {
+		row(a.change+" → "+string(a.step), median(results["warm"][a.change], a.step), a.warm, median(results["from zero"][a.change], a.step), a.zero, a.operator)
+	}
+	table.Flush()
+}
+
+// aims are what a change is to take, in seconds, and what it takes upstream.
+var aims = []struct {
+	change               string
+	step                 step
+	warm, zero, operator string
+}{
+	{"first apply", started, "2.0", "5.0", "3.5"},
+	{"first apply", ready, "4.0", "7.0", "7.9"},
+	{"config change", ready, "4.0", "7.0", "10.0"},
+	{"the same run again", ready, "3.2", "6.0", "3.2"},
 }
 
 // median of a step over all tries that have it.
