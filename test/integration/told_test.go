@@ -70,6 +70,7 @@ func TestOtherSystemsAreToldOfAStacksLife(t *testing.T) {
 
 	s.change("app", func(stack *pulumiv1.Stack) { delete(stack.Spec.EnvRefs, "A") })
 	s.awaitReady("app")
+	s.awaitTold(event.KindStack, "app", event.TypeStackSucceeded, event.TypeStackStalled, event.TypeStackSucceeded)
 	s.delete("app", metav1.DeletePropagationBackground)
 	s.awaitGone("app")
 	told := s.awaitTold(event.KindStack, "app", event.TypeStackSucceeded, event.TypeStackStalled, event.TypeStackSucceeded, event.TypeStackDeleted)
@@ -80,6 +81,7 @@ func TestOtherSystemsAreToldOfAStacksLife(t *testing.T) {
 
 	s.create(s.stackOf("kept", "greets"))
 	s.awaitReady("kept")
+	s.awaitTold(event.KindStack, "kept", event.TypeStackSucceeded) // of a Stack that is gone only that is told
 	s.delete("kept", metav1.DeletePropagationBackground)
 	s.awaitGone("kept")
 	told = s.awaitTold(event.KindStack, "kept", event.TypeStackSucceeded, event.TypeStackDeleted)
