@@ -3,7 +3,6 @@ package tracing
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/updraft-dev/updraft/pkg/observe"
+	"github.com/updraft-dev/updraft/test/spans"
 )
 
 // collector is a real OpenTelemetry collector, which writes what it receives to a
@@ -67,38 +67,8 @@ func (c *collector) tracing() observe.Tracing {
 	return observe.Tracing{Protocol: observe.ProtocolHTTP, Endpoint: "http://" + c.address + "/v1/traces", Rate: 1}
 }
 
-// span is one that was collected.
-type span struct {
-	service    string
-	Name       string `json:"name"`
-	TraceID    string `json:"traceId"`
-	ID         string `json:"spanId"`
-	Parent     string `json:"parentSpanId"`
-	Attributes []struct {
-		Key   string         `json:"key"`
-		Value map[string]any `json:"value"`
-	} `json:"attributes"`
-	Links []struct {
-		TraceID string `json:"traceId"`
-	} `json:"links"`
-}
-
-func (s span) String() string { return s.service + ": " + s.Name }
-
-// attribute of a span, as text.
-func (s span) attribute(key string) string {
-	for _, a := range s.Attributes {
-		if a.Key == key {
-			for _, v := range a.Value {
-				return fmt.Sprint(v)
-			}
-		}
-	}
-	return ""
-}
-
-// spans are those of a trace, by their ids.
-func (c *collector) spans(trace string) (map[string]span, error) {
+// spans are those of a trace.
+func (c *collector) spans(trace string) (spans.Trace, error) {
 	content, err := os.ReadFile(c.file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -106,29 +76,5 @@ func (c *collector) spans(trace string) (map[string]span, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]span{}
-	for line := range strings.Lines(string(content)) {
-		var batch struct {
-			ResourceSpans []struct {
-				Resource   span `json:"resource"` // of which only the attributes are there
-				ScopeSpans []struct {
-					Spans []span `json:"spans"`
-				} `json:"scopeSpans"`
-			} `json:"resourceSpans"`
-		}
-		if err := json.Unmarshal([]byte(line), &batch); err != nil {
-			return nil, fmt.Errorf("%w in %s", err, line)
-		}
-		for _, r := range batch.ResourceSpans {
-			for _, scope := range r.ScopeSpans {
-				for _, s := range scope.Spans {
-					if s.TraceID == trace {
-						s.service = r.Resource.attribute("service.name")
-						found[s.ID] = s
-					}
-				}
-			}
-		}
-	}
-	return found, nil
+	return spans.Read(string(content), trace)
 }

@@ -20,6 +20,7 @@ import (
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
+	"github.com/updraft-dev/updraft/test/spans"
 )
 
 // world is a namespace of its own.
@@ -127,44 +128,38 @@ func TestAChangeIsOneTrace(t *testing.T) {
 	w := newWorld(t)
 	w.kubectl("", "apply", "-f", filepath.Join(root, "samples", "hello"))
 	u := w.ended("hello")
-	trace := traceOf(t, u)
-	var spans map[string]span
+	id := traceOf(t, u)
+	var trace spans.Trace
 	var missing []string
 	complete := func() bool {
 		var err error
-		spans, err = collected.spans(trace)
+		trace, err = collected.spans(id)
 		must(t, err)
-		missing = lacks(spans)
+		missing = lacks(trace)
+		// One root: no span whose parent is not there.
+		if roots := trace.Roots(); len(roots) != 1 || !strings.HasPrefix(roots[0], "broker: ") {
+			missing = append(missing, fmt.Sprint("one root; it begins at ", roots))
+		}
 		return len(missing) == 0
 	}
 	for deadline := time.Now().Add(20 * time.Second); !complete(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the trace lacks:\n%s\nIt has:\n%s", strings.Join(missing, "\n"), tree(spans))
+			t.Fatalf("the trace lacks:\n%s\nIt has:\n%s", strings.Join(missing, "\n"), trace.Tree())
 		}
 	}
-	t.Logf("the trace:\n%s", tree(spans))
-	// One root, and no span whose parent is not there.
-	var roots []string
-	for _, s := range spans {
-		if _, there := spans[s.Parent]; !there {
-			roots = append(roots, s.String())
+	t.Logf("the trace:\n%s", trace.Tree())
+	for _, s := range trace {
+		if s.Service == "updraft-stack" && s.Name == "create updates" && s.Attribute("updraft.name") != u.Name {
+			t.Errorf("%v says that it is of %q, not %s", s, s.Attribute("updraft.name"), u.Name)
 		}
-	}
-	if len(roots) != 1 || !strings.HasPrefix(roots[0], "broker: ") {
-		t.Errorf("the trace begins at %v:\n%s", roots, tree(spans))
-	}
-	for _, s := range spans {
-		if s.service == "updraft-stack" && s.Name == "create updates" && s.attribute("updraft.name") != u.Name {
-			t.Errorf("%v says that it is of %q, not %s", s, s.attribute("updraft.name"), u.Name)
-		}
-		if s.service == "updraft-agent" && s.Name == "run" && (s.attribute("cicd.pipeline.run.id") != string(u.UID) || s.attribute("cicd.pipeline.result") != "success") {
+		if s.Service == "updraft-agent" && s.Name == "run" && (s.Attribute("cicd.pipeline.run.id") != string(u.UID) || s.Attribute("cicd.pipeline.result") != "success") {
 			t.Errorf("the span of the run says %v", s.Attributes)
 		}
 	}
-	if described := w.kubectl("", "describe", "update", u.Name); !strings.Contains(described, trace) {
+	if described := w.kubectl("", "describe", "update", u.Name); !strings.Contains(described, id) {
 		t.Errorf("kubectl describe does not tell the trace:\n%s", described)
 	}
-	w.lines(u, trace)
+	w.lines(u, id)
 	w.kubectl("", "delete", "stack", "hello")
 }
 
@@ -207,11 +202,11 @@ func (w *world) lines(u *autov1alpha1.Update, trace string) {
 }
 
 // lacks are the wanted spans that are not there, or not where they should be.
-func lacks(spans map[string]span) []string {
+func lacks(trace spans.Trace) []string {
 	var missing []string
 	for _, want := range wanted {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(spans)), func(s span) bool {
-			return s.String() == want.span && ancestor(spans, s, want.below)
+		if !slices.ContainsFunc(slices.Collect(maps.Values(trace)), func(s spans.Span) bool {
+			return s.String() == want.span && ancestor(trace, s, want.below)
 		}) {
 			missing = append(missing, want.span+" below "+want.below)
 		}
@@ -221,42 +216,17 @@ func lacks(spans map[string]span) []string {
 
 // ancestor says whether the next span above s that is of Updraft itself has this
 // name: of the Broker the dispatcher's own are between.
-func ancestor(spans map[string]span, s span, name string) bool {
+func ancestor(trace spans.Trace, s spans.Span, name string) bool {
 	for s.Parent != "" {
-		s = spans[s.Parent]
+		s = trace[s.Parent]
 		if s.String() == name {
 			return true
 		}
-		if s.service != "broker" && !strings.HasPrefix(s.Name, "create ") && !strings.HasPrefix(s.Name, "send ") {
+		if s.Service != "broker" && !strings.HasPrefix(s.Name, "create ") && !strings.HasPrefix(s.Name, "send ") {
 			return false
 		}
 	}
 	return false
-}
-
-// tree draws a trace.
-func tree(spans map[string]span) string {
-	below := map[string][]span{}
-	for _, s := range spans {
-		parent := s.Parent
-		if _, there := spans[parent]; !there {
-			parent = ""
-		}
-		below[parent] = append(below[parent], s)
-	}
-	var draw func(id, indent string) string
-	draw = func(id, indent string) string {
-		var out string
-		slices.SortFunc(below[id], func(a, b span) int { return strings.Compare(a.String(), b.String()) })
-		for _, s := range below[id] {
-			if s.service == "pulumi-cli" && s.Name != "pulumi" {
-				continue
-			}
-			out += fmt.Sprintf("%s%s (%s %s)\n", indent, s, s.attribute("cloudevents.event_type"), s.attribute("updraft.name")) + draw(s.ID, indent+"  ")
-		}
-		return out
-	}
-	return draw("", "")
 }
 
 func must(t *testing.T, err error) {
@@ -300,8 +270,8 @@ func TestAHandMadeUpdateHasATraceOfItsOwn(t *testing.T) {
 	})
 	trace := traceOf(t, u)
 	w.eventually("its trace has the look", func() bool {
-		spans, err := collected.spans(trace)
+		found, err := collected.spans(trace)
 		must(t, err)
-		return slices.ContainsFunc(slices.Collect(maps.Values(spans)), func(s span) bool { return s.String() == "updraft-update: look at Update" })
+		return slices.ContainsFunc(slices.Collect(maps.Values(found)), func(s spans.Span) bool { return s.String() == "updraft-update: look at Update" })
 	})
 }
