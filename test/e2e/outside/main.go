@@ -8,10 +8,11 @@
 //     what came back.
 //   - A subscriber: a POST of an event to /events is kept; a GET lists them.
 //   - Where a collector sends spans on, as OTLP's JSON: a POST to /spans is kept; a
-//     GET has a line for each.
+//     GET has a line for each, with ?trace=ID of those that have that in them.
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -164,8 +165,13 @@ func (l *lines) add(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-func (l *lines) list(w http.ResponseWriter, _ *http.Request) {
+func (l *lines) list(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = w.Write(l.text)
+	trace := []byte(r.URL.Query().Get("trace"))
+	for line := range bytes.Lines(l.text) {
+		if bytes.Contains(line, trace) {
+			_, _ = w.Write(line)
+		}
+	}
 }
