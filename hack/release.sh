@@ -9,9 +9,9 @@ version=$2
 out=${OUT:-release}
 mkdir -p "$out"
 hack/resolve.sh "$@" >"$out/updraft.yaml.part"
-tested() { sed -n "s/^\t$1 *= \"\(.*\)\"/\1/p" cmd/updraft/install/preflight.go; }
+tested() { sed -n "s/^\t$1 *= \"\(.*\)\"/\1/p" cmd/internal/tested/tested.go; }
 {
-	echo "# Updraft $version, tested on Kubernetes $(tested testedKubernetes) and Knative $(tested testedKnative)."
+	echo "# Updraft $version, tested on Kubernetes $(tested Kubernetes) and Knative $(tested Knative)."
 	echo "# Its functions and the agent:"
 	grep -oE '(image|value): [^ ]+@sha256:[0-9a-f]{64}' "$out/updraft.yaml.part" | cut -d ' ' -f 2 | sort -u
 	echo "# What a run pulls whose Stack names no image, and one of the security profile baseline:"
