@@ -74,21 +74,11 @@ func startCollector(ctx context.Context) error {
 		return nil
 	}
 	limit := "--timeout=" + patience.String()
-	for _, step := range []struct {
-		stdin string
-		args  []string
-	}{
+	return inTurn(ctx, []step{
 		{collectorManifest(), []string{"apply", "-f", "-"}},
 		{outsideManifest(), []string{"apply", "-n", tracesNamespace, "-f", "-"}},
 		{"", []string{"rollout", "status", "-n", tracesNamespace, "deployment/outside", "deployment/collector", limit}},
-	} {
-		c := exec.CommandContext(ctx, kubectlPath(), step.args...)
-		c.Stdin = strings.NewReader(step.stdin)
-		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(step.args, " "), err, out)
-		}
-	}
-	return nil
+	})
 }
 
 func stopCollector() {

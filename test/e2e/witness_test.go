@@ -53,23 +53,34 @@ spec:
   subscriber: {uri: ` + outsideURL(w.namespace) + `/events}
 `
 	limit := "--timeout=" + patience.String()
-	for _, step := range []struct {
-		stdin string
-		args  []string
-	}{
+	if err := inTurn(ctx, []step{
 		{outsideManifest(), []string{"apply", "-n", w.namespace, "-f", "-"}},
 		{"", []string{"rollout", "status", "-n", w.namespace, "deployment/outside", limit}},
 		{trigger, []string{"apply", "-f", "-"}},
 		{"", []string{"wait", "-n", systemNamespace, "trigger/" + w.namespace, "--for=condition=Ready", limit}},
-	} {
+	}); err != nil {
+		w.leave()
+		return nil, err
+	}
+	return w, nil
+}
+
+// step is a kubectl command and what it reads.
+type step struct {
+	stdin string
+	args  []string
+}
+
+// inTurn runs steps until one fails.
+func inTurn(ctx context.Context, steps []step) error {
+	for _, step := range steps {
 		c := exec.CommandContext(ctx, kubectlPath(), step.args...)
 		c.Stdin = strings.NewReader(step.stdin)
 		if out, err := c.CombinedOutput(); err != nil {
-			w.leave()
-			return nil, fmt.Errorf("kubectl %s: %w\n%s", strings.Join(step.args, " "), err, out)
+			return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(step.args, " "), err, out)
 		}
 	}
-	return w, nil
+	return nil
 }
 
 // events are those that came so far, and the same as text.

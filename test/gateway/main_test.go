@@ -5,33 +5,27 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
-	"github.com/updraft-dev/updraft/pkg/local/pods"
+	"github.com/updraft-dev/updraft/test/programs"
+	"github.com/updraft-dev/updraft/test/suite"
 )
 
-// environment is the embedded mode, which all tests of this package share.
-var environment *dev.Environment
+// What all tests of this package share: the embedded mode, and the programs of others.
+var (
+	environment *dev.Environment
+	bin         string
+)
 
-// The test binary is also the supervisor of the pods' processes.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == dev.PodSupervisor {
-		os.Exit(pods.Supervise(os.Args[2:]))
-	}
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { suite.Main(m, runTests) }
 
 func runTests(m *testing.M) (code int, err error) {
+	if _, bin, err = programs.Find(); err != nil {
+		return 0, err
+	}
 	dir, err := os.MkdirTemp("", "updraft-gateway-")
 	if err != nil {
 		return 0, err
@@ -39,18 +33,10 @@ func runTests(m *testing.M) (code int, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	start, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	environment, err = dev.Start(start, dev.Options{Bin: bin(), Dir: dir})
+	environment, err = dev.Start(start, dev.Options{Bin: bin, Dir: dir})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, environment.Stop()) }()
 	return m.Run(), nil
-}
-
-// bin is the folder of the programs of others.
-func bin() string {
-	if dir := os.Getenv("UPDRAFT_BIN"); dir != "" {
-		return dir
-	}
-	return filepath.Join("..", "..", ".bin")
 }

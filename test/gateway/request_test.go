@@ -45,7 +45,7 @@ func newUser(t *testing.T) *user {
 
 func (u *user) kubectl(arguments ...string) string {
 	u.Helper()
-	command := exec.CommandContext(u.Context(), filepath.Join(bin(), "kubectl"), arguments...)
+	command := exec.CommandContext(u.Context(), filepath.Join(bin, "kubectl"), arguments...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+environment.Kubeconfig)
 	out, err := command.CombinedOutput()
 	if err != nil {

@@ -9,7 +9,6 @@ package gitsource
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,9 +19,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
-	"github.com/updraft-dev/updraft/pkg/local/pods"
 	"github.com/updraft-dev/updraft/test/leak"
 	"github.com/updraft-dev/updraft/test/programs"
+	"github.com/updraft-dev/updraft/test/suite"
 )
 
 // lab is what all tests share.
@@ -31,19 +30,7 @@ var lab struct {
 	env               *dev.Environment
 }
 
-func TestMain(m *testing.M) {
-	// Before all else: each container of a local pod starts this program so.
-	if len(os.Args) > 1 && os.Args[1] == dev.PodSupervisor {
-		os.Exit(pods.Supervise(os.Args[2:]))
-	}
-	flag.Parse()
-	code, err := runAll(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { suite.Main(m, runAll) }
 
 func runAll(m *testing.M) (code int, err error) {
 	if lab.root, lab.bin, err = programs.Find(); err != nil {

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +21,7 @@ import (
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
+	"github.com/updraft-dev/updraft/test/suite"
 )
 
 // world is a namespace of its own.
@@ -44,7 +43,7 @@ func newWorld(t *testing.T) *world {
 // kubectl is the real one.
 func (w *world) kubectl(stdin string, args ...string) string {
 	w.t.Helper()
-	command := exec.CommandContext(w.t.Context(), filepath.Join(bin(), "kubectl"), append([]string{"--namespace", w.namespace}, args...)...)
+	command := exec.CommandContext(w.t.Context(), filepath.Join(bin, "kubectl"), append([]string{"--namespace", w.namespace}, args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+environment.Kubeconfig)
 	command.Stdin = strings.NewReader(stdin)
 	out, err := command.CombinedOutput()
@@ -143,7 +142,7 @@ func (w *world) logs(args ...string) (out, notes string, err error) {
 // following is an updraft logs that goes on.
 type following struct {
 	w          *world
-	out, notes text
+	out, notes suite.Text
 	done       chan error
 }
 
@@ -169,24 +168,6 @@ func (f *following) wait() error {
 		f.w.t.Fatalf("updraft logs does not end; it said:\n%s%s", f.notes.String(), f.out.String())
 		return nil
 	}
-}
-
-// text is a buffer that is read while it is written.
-type text struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *text) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *text) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }
 
 // gate holds a program that reads the file until it is opened.

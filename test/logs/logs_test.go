@@ -14,7 +14,7 @@ import (
 
 func TestALogOutlivesItsPod(t *testing.T) {
 	w := newWorld(t)
-	w.kubectl("", "apply", "-f", filepath.Join(root(), "samples", "hello"))
+	w.kubectl("", "apply", "-f", filepath.Join(root, "samples", "hello"))
 	s := w.settled("hello")
 	if s.Status.LastUpdate.State != pulumiv1.SucceededStackStateMessage {
 		t.Fatalf("the sample failed: %s", s.Status.LastUpdate.Message)

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,9 +24,9 @@ import (
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/pkg/local/broker"
-	"github.com/updraft-dev/updraft/pkg/local/pods"
 	"github.com/updraft-dev/updraft/test/leak"
 	"github.com/updraft-dev/updraft/test/programs"
+	"github.com/updraft-dev/updraft/test/suite"
 )
 
 // lab is what all tests share.
@@ -40,19 +39,7 @@ var lab struct {
 	served map[string]string
 }
 
-func TestMain(m *testing.M) {
-	// Before all else: each container of a local pod starts this program so.
-	if len(os.Args) > 1 && os.Args[1] == dev.PodSupervisor {
-		os.Exit(pods.Supervise(os.Args[2:]))
-	}
-	flag.Parse()
-	code, err := runAll(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { suite.Main(m, runAll) }
 
 func runAll(m *testing.M) (code int, err error) {
 	if lab.root, lab.bin, err = programs.Find(); err != nil {

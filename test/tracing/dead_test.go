@@ -11,6 +11,7 @@ import (
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/pkg/observe"
+	"github.com/updraft-dev/updraft/test/suite"
 )
 
 const small = `
@@ -33,7 +34,7 @@ func TestADeadCollectorHoldsUpNoUpdate(t *testing.T) {
 	must(t, err)
 	defer dead.Close()
 	to := observe.Tracing{Protocol: observe.ProtocolHTTP, Endpoint: "http://" + dead.Addr().String() + "/v1/traces", Rate: 1}
-	var log text
+	var log suite.Text
 	dir := t.TempDir()
 	e, err := dev.Start(t.Context(), dev.Options{
 		Bin: bin, Agent: filepath.Join(filepath.Dir(collected.file), "agent"), Dir: dir, Log: slog.New(slog.NewJSONHandler(&log, nil)),

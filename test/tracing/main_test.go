@@ -4,22 +4,19 @@
 package tracing
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
-	"github.com/updraft-dev/updraft/pkg/local/pods"
 	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/test/leak"
 	"github.com/updraft-dev/updraft/test/programs"
+	"github.com/updraft-dev/updraft/test/suite"
 )
 
 // What all tests of this package share: the embedded mode, where it logs, and the
@@ -27,7 +24,7 @@ import (
 var (
 	environment *dev.Environment
 	root, bin   string
-	logged      text
+	logged      suite.Text
 	collected   *collector
 )
 
@@ -38,18 +35,7 @@ var (
 	values  = []string{"Hello, world!"}
 )
 
-// The test binary is also the supervisor of the pods' processes.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == dev.PodSupervisor {
-		os.Exit(pods.Supervise(os.Args[2:]))
-	}
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { suite.Main(m, runTests) }
 
 func runTests(m *testing.M) (code int, err error) {
 	if root, bin, err = programs.Find("collector"); err != nil {
@@ -83,22 +69,4 @@ func runTests(m *testing.M) (code int, err error) {
 	return code, errors.Join(err, leak.InObjects(ctx, environment.Config, secrets...),
 		leak.InText("a span", string(spans), append(values, secrets...)...),
 		leak.InText("the log", logged.String(), append(values, secrets...)...))
-}
-
-// text is a buffer that is read while it is written.
-type text struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *text) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *text) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }
