@@ -60,6 +60,11 @@ func (f *Function) fold(ctx context.Context, u *autov1alpha1.Update) error {
 	if equality.Semantic.DeepEqual(s.Status, folded.Status) {
 		return nil
 	}
+	for _, n := range stalledNews(u, &s.Status, &folded.Status) {
+		if err := f.tell(ctx, u, event.KindStack, name, n); err != nil {
+			return err
+		}
+	}
 	_, err = f.Clients.Pulumi.PulumiV1().Stacks(u.Namespace).UpdateStatus(ctx, folded, metav1.UpdateOptions{FieldManager: Name})
 	if err != nil {
 		return fmt.Errorf("cannot fold Update %s into Stack %s: %w", u.Name, name, err)

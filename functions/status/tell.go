@@ -103,10 +103,18 @@ func stackNews(s *pulumiv1.Stack, u *autov1alpha1.Update) (told []news) {
 	default:
 		told = append(told, news{event.TypeStackSucceeded, string(state), event.StackSucceeded{Run: runOf(u), Counts: countsOf(u)}})
 	}
-	if c := meta.FindStatusCondition(s.Status.Conditions, pulumiv1.StalledCondition); c != nil {
-		told = append(told, news{event.TypeStackStalled, "stalled", event.StackStalled{Reason: c.Reason, Update: u.Name}})
-	}
 	return told
+}
+
+// stalledNews is that an Update's end stalls its Stack: for whoever folds it in, to
+// be told before the write. What stalls the Stack after that is not its doing, and
+// is told by the stack function.
+func stalledNews(u *autov1alpha1.Update, before, after *pulumiv1.StackStatus) []news {
+	if !stack.NewlyStalled(before, after) {
+		return nil
+	}
+	reason := meta.FindStatusCondition(after.Conditions, pulumiv1.StalledCondition).Reason
+	return []news{{event.TypeStackStalled, "stalled", event.StackStalled{Reason: reason, Update: u.Name}}}
 }
 
 // folded says whether the Stack's last Update is this one.

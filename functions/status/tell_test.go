@@ -73,15 +73,12 @@ func TestWhatIsToldOfAStack(t *testing.T) {
 			`stack.succeeded uid-of-app-1/succeeded {"update":"app-1","type":"up","permalink":"https://example.com/1"}`}},
 		"It failed, and is tried again": {told: talkative("failed", "UpdateConflict", kept), state: failed, want: []string{
 			`stack.failed uid-of-app-1/failed {"update":"app-1","type":"up","state":"failed","reason":"UpdateConflict","changes":{"same":1},"permalink":"https://example.com/1"}`}},
-		"It failed for the last time": {told: talkative("failed", "UpdateFailed", nil), state: failed, stack: stalled, want: []string{
-			`stack.failed uid-of-app-1/failed {"update":"app-1","type":"up","state":"failed","reason":"UpdateFailed","permalink":"https://example.com/1"}`,
-			`stack.stalled uid-of-app-1/stalled {"reason":"UpdateFailed","update":"app-1"}`}},
-		"It was cancelled": {told: talkative("canceled", "", nil), state: failed, stack: stalled, want: []string{
-			`stack.failed uid-of-app-1/canceled {"update":"app-1","type":"up","state":"canceled","reason":"Canceled","permalink":"https://example.com/1"}`,
-			`stack.stalled uid-of-app-1/stalled {"reason":"UpdateFailed","update":"app-1"}`}},
-		"It succeeded, and the Stack is wrong by now": {told: talkative("succeeded", "", kept), state: succeeded, stack: stalled, want: []string{
-			`stack.succeeded uid-of-app-1/succeeded {"update":"app-1","type":"up","changes":{"same":1},"permalink":"https://example.com/1"}`,
-			`stack.stalled uid-of-app-1/stalled {"reason":"UpdateFailed","update":"app-1"}`}},
+		"It failed for the last time": {told: talkative("failed", "UpdateFailed", nil), state: failed, want: []string{
+			`stack.failed uid-of-app-1/failed {"update":"app-1","type":"up","state":"failed","reason":"UpdateFailed","permalink":"https://example.com/1"}`}},
+		"It was cancelled": {told: talkative("canceled", "", nil), state: failed, want: []string{
+			`stack.failed uid-of-app-1/canceled {"update":"app-1","type":"up","state":"canceled","reason":"Canceled","permalink":"https://example.com/1"}`}},
+		"It succeeded, and what stalls the Stack is told by others": {told: talkative("succeeded", "", kept), state: succeeded, stack: stalled, want: []string{
+			`stack.succeeded uid-of-app-1/succeeded {"update":"app-1","type":"up","changes":{"same":1},"permalink":"https://example.com/1"}`}},
 		"A resync put something right": {told: talkative("succeeded", "", changed), state: succeeded, update: resync, want: []string{
 			`stack.drifted uid-of-app-1/drifted {"update":"app-1","type":"up","resources":1,"changes":{"update":1},"permalink":"https://example.com/1"}`,
 			`stack.succeeded uid-of-app-1/succeeded {"update":"app-1","type":"up","changes":{"update":1},"permalink":"https://example.com/1"}`}},
@@ -133,5 +130,19 @@ func TestWhatIsToldOfARun(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAStackIsToldAsStalledByTheFoldThatStallsIt(t *testing.T) {
+	ready, stalled := &pulumiv1.StackStatus{}, &pulumiv1.StackStatus{}
+	ready.MarkReady(1, noon, "The stack is up to date")
+	stalled.MarkStalled(1, noon, pulumiv1.StalledUpdateFailed, "error: hunter2")
+	u := anUpdate()
+	want := []string{`stack.stalled uid-of-app-1/stalled {"reason":"UpdateFailed","update":"app-1"}`}
+	if diff := cmp.Diff(want, theWire(t, u, event.KindStack, "app", stalledNews(u, ready, stalled))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if told := append(stalledNews(u, ready, ready), stalledNews(u, stalled, stalled)...); told != nil {
+		t.Errorf("told is %v", told)
 	}
 }

@@ -47,7 +47,7 @@ var catalogue = []kind{
 	{
 		eventType: event.TypeStackFailed, about: event.KindStack, from: []string{fromStatus}, ids: []string{"<update uid>/failed", "<update uid>/canceled"},
 		says: "An Update of the Stack failed or was cancelled",
-		when: "Each attempt is told. The last of them comes with `dev.updraft.stack.stalled`.",
+		when: "Each attempt is told. The last of them comes with `dev.updraft.stack.stalled`, in either order.",
 		example: event.StackFailed{Run: exampleRun, State: "failed", Reason: "UpdateFailed", Counts: event.Counts{
 			Changes: map[string]int64{"same": 5, "update": 1}, Permalink: exampleLink,
 		}},
@@ -55,7 +55,7 @@ var catalogue = []kind{
 	},
 	{
 		eventType: event.TypeStackStalled, about: event.KindStack, from: []string{fromStatus, fromStack},
-		ids:  []string{"<update uid>/stalled", "<stack uid>/stalled/<version>"},
+		ids:  []string{"<update uid>/stalled", "<stack uid>/stalled/<state>"},
 		says: "The Stack needs a person, or something that it waits for outside",
 		when: "It comes when the condition Stalled becomes true, becomes true for another reason, or stays true though the Stack was changed: after an Update, whose name it has then, " +
 			"or before one could be made, as of a spec that is not valid.",

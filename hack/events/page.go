@@ -18,8 +18,7 @@ const head = "# Events\n\n" +
 	"namespace brings them to you; [samples/notify](../samples/notify) is one, and in [samples/chained](../samples/chained) a Stack starts when another\n" +
 	"has succeeded. The other way, what others ask of Updraft: [events-in.md](events-in.md). The types are registered as EventTypes: `kubectl get eventtypes -n updraft-system`.\n\n" +
 	"* **An event is a reason to look, never a fact.** It may be lost, doubled, late or out of order. Take from it which object to look at, and read that.\n" +
-	"* **A repeat has the id of the first.** Ids begin with the UID of what they are of, so that they are unique for ever. What a Stack is stalled by\n" +
-	"  may be told under two ids, by the Update that ended and by the look at the Stack.\n" +
+	"* **A repeat has the id of the first.** Ids begin with the UID of what they are of, so that they are unique for ever.\n" +
 	"* **No text, no value.** They hold names, states, counts and links. A failure's message may quote a program, and is in the status of the Stack and the\n" +
 	"  Update, where Kubernetes decides who may read it; so are outputs and configuration.\n" +
 	"* The subject is `stack/<namespace>/<name>` or `update/<namespace>/<name>`; the same is in the extensions `kind`, `namespace` and `name`, for a\n" +

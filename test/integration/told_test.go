@@ -42,12 +42,13 @@ func (s *space) awaitTold(kind, name string, types ...string) []cloudevents.Even
 	var told []cloudevents.Event
 	s.eventually(fmt.Sprintf("%v are told of %s %s", types, kind, name), func() error {
 		told = s.told(kind, name)
-		var got []string
+		var got, ids []string
 		for _, e := range told {
 			got = append(got, e.Type())
+			ids = append(ids, e.ID())
 		}
 		if !slices.Equal(got, types) {
-			return fmt.Errorf("told are %v", got)
+			return fmt.Errorf("told are %v with ids %v", got, ids)
 		}
 		return nil
 	})
