@@ -59,11 +59,16 @@ func TestUpReportsItsOutputs(t *testing.T) {
 		},
 	}
 	finished := p.receiver.finished()
-	if diff := cmp.Diff(want, finished, cmpopts.IgnoreFields(event.Finished{}, "PulumiVersion"), asJSON); diff != "" {
+	if diff := cmp.Diff(want, finished, cmpopts.IgnoreFields(event.Finished{}, "PulumiVersion", "Phases"), asJSON); diff != "" {
 		t.Errorf("report: -want +got:\n%s", diff)
 	}
 	if finished.PulumiVersion == "" {
 		t.Error("the report has no version of pulumi")
+	}
+	for _, phase := range run.Phases {
+		if finished.Phases[phase] <= 0 {
+			t.Errorf("the report does not say how long %s took: %v", phase, finished.Phases)
+		}
 	}
 	if diff := cmp.Diff(event.Termination{State: "succeeded"}, got.termination); diff != "" {
 		t.Errorf("termination message: -want +got:\n%s", diff)

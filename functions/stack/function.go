@@ -14,6 +14,8 @@ import (
 
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/measure"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/stack"
 	"github.com/updraft-dev/updraft/pkg/transport"
@@ -185,5 +187,6 @@ func (f *Function) writeStatus(ctx context.Context, read *pulumiv1.Stack, status
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the status of Stack %s: %w", s.Name, err)
 	}
+	observe.Measured(ctx, measure.Stack(s.Namespace, &read.Status, &status)...)
 	return written, nil
 }

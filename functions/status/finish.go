@@ -10,6 +10,8 @@ import (
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/measure"
+	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
 	"github.com/updraft-dev/updraft/pkg/stack"
@@ -69,6 +71,7 @@ func (f *Function) fold(ctx context.Context, u *autov1alpha1.Update) error {
 	if err != nil {
 		return fmt.Errorf("cannot fold Update %s into Stack %s: %w", u.Name, name, err)
 	}
+	observe.Measured(ctx, measure.Stack(s.Namespace, &s.Status, &folded.Status)...)
 	f.Log.InfoContext(ctx, "Update folded into its Stack", "namespace", u.Namespace, "name", u.Name, "stack", name)
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/measure"
 	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
@@ -233,6 +234,7 @@ func (f *Function) writeStatus(ctx context.Context, read, u *autov1alpha1.Update
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the status of Update %s: %w", u.Name, err)
 	}
+	observe.Measured(ctx, measure.Update(read, u)...)
 	return written, nil
 }
 

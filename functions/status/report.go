@@ -17,6 +17,7 @@ import (
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/measure"
 	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
@@ -196,6 +197,7 @@ func (f *Function) finished(ctx context.Context, e cloudevents.Event, u *autov1a
 	if err != nil {
 		return err
 	}
+	observe.Measured(ctx, measure.Phases(u, data.Phases)...)
 	f.Log.InfoContext(ctx, "Update settled", "namespace", u.Namespace, "name", u.Name, "state", data.State, "reason", data.Reason)
 	if pod.DeletionTimestamp != nil {
 		// It was stopped, and may be gone before its end is looked at.

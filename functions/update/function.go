@@ -13,6 +13,7 @@ import (
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/measure"
 	"github.com/updraft-dev/updraft/pkg/observe"
 	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/run"
@@ -255,6 +256,9 @@ func (f *Function) writeStatus(ctx context.Context, read *autov1alpha1.Update, c
 		return nil
 	}
 	_, err := f.Clients.Pulumi.AutoV1alpha1().Updates(u.Namespace).UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: Name})
+	if err == nil {
+		observe.Measured(ctx, measure.Update(read, u)...)
+	}
 	return wrote(u, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	"github.com/updraft-dev/updraft/pkg/fetch"
@@ -16,12 +17,19 @@ import (
 // run.
 const revisionFile = "revision"
 
+// fetchedFile, in the share, is where init leaves how long it took, in seconds.
+const fetchedFile = "fetched"
+
 // Init puts the agent and the source into the share. The answer is the exit
 // code.
 func Init(ctx context.Context, c Config) int {
 	ctx, t := c.trace(ctx)
 	defer t.close()
-	if err := t.phase(ctx, "fetch", c.init); err != nil {
+	err := t.phase(ctx, run.PhaseFetch, c.init)
+	if err == nil {
+		err = c.keepTime(t.took[run.PhaseFetch])
+	}
+	if err != nil {
 		c.terminate(faultf(autov1alpha1.ReasonWorkspaceFailed, "%v", err))
 		return 1
 	}
@@ -42,6 +50,14 @@ func (c Config) init(ctx context.Context) error {
 	}
 	if err := os.WriteFile(c.path(revisionFile), []byte(revision), 0o644); err != nil {
 		return fmt.Errorf("cannot keep the source's revision: %w", err)
+	}
+	return nil
+}
+
+// keepTime leaves for the report how long the fetch took.
+func (c Config) keepTime(seconds float64) error {
+	if err := os.WriteFile(c.path(fetchedFile), strconv.AppendFloat(nil, seconds, 'f', 3, 64), 0o644); err != nil {
+		return fmt.Errorf("cannot keep how long the fetch took: %w", err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/run"
 )
 
 // result is what an operation came to.
@@ -22,7 +23,7 @@ type result struct {
 // lock away and runs the operation once more, refreshing first where it can,
 // since what the dead were at is left pending.
 func (w *workspace) operate(ctx context.Context, log *slog.Logger) (r result, err error) {
-	err = w.cli.tracing.phase(ctx, "operation", func(ctx context.Context) (err error) {
+	err = w.cli.tracing.phase(ctx, run.PhaseOperation, func(ctx context.Context) (err error) {
 		r, err = w.operateOn(ctx, log)
 		return err
 	})

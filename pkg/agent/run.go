@@ -36,6 +36,7 @@ func Run(stop context.Context, c Config) int {
 	r.cli = sync.OnceValues(findCLI)
 	go func() { _, _ = r.cli() }()
 	stop, r.tracing = c.trace(stop)
+	c.fetched(r.tracing.took)
 	defer func() { r.tracing.close() }() // with the relay that it has by then
 	stop, r.span = r.tracing.Start(stop, "run", ofRun(spec)...)
 	defer r.span.End()
@@ -150,6 +151,7 @@ func (r *runner) settle(ctx context.Context, err error) int {
 	r.running.stop()
 	r.judge(err)
 	say(r.span, err, semconv.CICDPipelineResultSuccess, semconv.CICDPipelineResultFailure, semconv.CICDPipelineResultCancellation)
+	r.finished.Phases = r.tracing.took
 	f := r.finished
 	if f.Message != "" {
 		r.Log.Error(f.Message, "state", f.State, "reason", f.Reason)
@@ -190,6 +192,15 @@ func (c Config) revision() string {
 		return ""
 	}
 	return strings.TrimSpace(string(content))
+}
+
+// fetched adds how long the fetch took, as init has left it.
+func (c Config) fetched(took map[string]float64) {
+	if content, err := os.ReadFile(c.path(fetchedFile)); err == nil {
+		if seconds, err := strconv.ParseFloat(string(content), 64); err == nil {
+			took[run.PhaseFetch] = seconds
+		}
+	}
 }
 
 // background is one thing that goes on beside the run.

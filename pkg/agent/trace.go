@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -13,11 +14,14 @@ import (
 	"github.com/updraft-dev/updraft/pkg/run"
 )
 
-// tracing makes the spans of a run. One that is off makes none.
+// tracing makes the spans of a run, and takes the time of its phases. One that is
+// off makes no spans.
 type tracing struct {
 	*observe.Telemetry
 	// relay takes the CLI's spans; nil if there are none to take.
 	relay *relay
+	// took is how long each phase took, in seconds.
+	took map[string]float64
 }
 
 // trace sets up the spans of a container of the run. What cannot be set up is
@@ -27,10 +31,11 @@ func (c Config) trace(ctx context.Context) (context.Context, tracing) {
 	if err != nil {
 		c.Log.Warn("the run is not traced", "error", err)
 	}
+	t := tracing{Telemetry: telemetry, took: map[string]float64{}}
 	if telemetry == nil {
-		return ctx, tracing{}
+		return ctx, t
 	}
-	return observe.Continue(ctx, c.Traceparent), tracing{Telemetry: telemetry}
+	return observe.Continue(ctx, c.Traceparent), t
 }
 
 // ofRun are the attributes of a run's own span.
@@ -46,7 +51,11 @@ func ofRun(spec run.Spec) []attribute.KeyValue {
 func (t tracing) phase(ctx context.Context, name string, do func(context.Context) error) error {
 	ctx, span := t.Start(ctx, name, semconv.CICDPipelineTaskName(name))
 	defer span.End()
+	began := time.Now()
 	err := do(ctx)
+	if t.took != nil {
+		t.took[name] = time.Since(began).Seconds()
+	}
 	say(span, err, semconv.CICDPipelineTaskRunResultSuccess, semconv.CICDPipelineTaskRunResultFailure, semconv.CICDPipelineTaskRunResultCancellation)
 	return err
 }

@@ -112,10 +112,10 @@ func (w *workspace) prepare(ctx context.Context, settings []setting) error {
 		phase, what string
 		do          func(context.Context) error
 	}{
-		{"install", "The project's dependencies cannot be installed", w.install},
-		{"select", "The stack cannot be selected", w.selectStack},
-		{"config", "The configuration cannot be set", func(ctx context.Context) error { return w.configure(ctx, settings) }},
-		{"environments", "The environments cannot be added", w.addEnvironments},
+		{run.PhaseInstall, "The project's dependencies cannot be installed", w.install},
+		{run.PhaseSelect, "The stack cannot be selected", w.selectStack},
+		{run.PhaseConfig, "The configuration cannot be set", func(ctx context.Context) error { return w.configure(ctx, settings) }},
+		{run.PhaseEnvironments, "The environments cannot be added", w.addEnvironments},
 	} {
 		err := w.cli.tracing.phase(ctx, step.phase, func(ctx context.Context) error {
 			last, err := w.cli.try(func() error { return step.do(ctx) })

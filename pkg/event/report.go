@@ -41,6 +41,8 @@ type Finished struct {
 	Runtime string `json:"runtime,omitempty"`
 	// PulumiVersion of the CLI.
 	PulumiVersion string `json:"pulumiVersion,omitempty"`
+	// Phases is how long each phase of the run took, in seconds, as far as it came.
+	Phases map[string]float64 `json:"phases,omitempty"`
 }
 
 // Output is one output of a stack.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Protocols of an exporter, by the names of Knative's config-observability.
@@ -33,9 +34,24 @@ type Tracing struct {
 // On says whether any span is to be sent.
 func (t Tracing) On() bool { return t.Protocol != "" && t.Protocol != ProtocolNone && t.Rate > 0 }
 
+// Metrics says where metrics go. The zero value is off.
+type Metrics struct {
+	// Protocol is ProtocolHTTP or ProtocolGRPC; "" is ProtocolNone.
+	Protocol string
+	// Endpoint is the URL that metrics are posted to, path included, or the
+	// address of a gRPC receiver.
+	Endpoint string
+	// Interval between two pushes; 0 is OpenTelemetry's default, a minute.
+	Interval time.Duration
+}
+
+// On says whether anything is to be pushed.
+func (m Metrics) On() bool { return m.Protocol != "" && m.Protocol != ProtocolNone }
+
 // Config is what is observed and where it goes.
 type Config struct {
 	Tracing Tracing
+	Metrics Metrics
 	// Runs is where runs send their spans. They may be in namespaces from which
 	// another address is reached than from ours.
 	Runs Tracing
@@ -49,6 +65,10 @@ const (
 	keyEndpoint = "tracing-endpoint"
 	keyRate     = "tracing-sampling-rate"
 	keyRuns     = "run-tracing-endpoint"
+
+	keyMetricsProtocol = "metrics-protocol"
+	keyMetricsEndpoint = "metrics-endpoint"
+	keyMetricsInterval = "metrics-export-interval"
 )
 
 // Keys of the ConfigMap config-logging, which are Knative's.
@@ -67,6 +87,9 @@ func Parse(observability, logging map[string]string, component string) (Config, 
 		return Config{}, err
 	}
 	level := c.Level
+	if c.Metrics, err = parseMetrics(observability); err != nil {
+		return Config{Level: level}, err
+	}
 	if c.Tracing, err = parseTracing(observability); err != nil {
 		return Config{Level: level}, err
 	}
@@ -89,7 +112,47 @@ func Unknown(configMap, key string) bool {
 	if configMap == "config-logging" {
 		return key != keyLogger && (!strings.HasPrefix(key, keyLevel) || key == keyLevel)
 	}
-	return key != keyProtocol && key != keyEndpoint && key != keyRate && key != keyRuns
+	switch key {
+	case keyProtocol, keyEndpoint, keyRate, keyRuns, keyMetricsProtocol, keyMetricsEndpoint, keyMetricsInterval:
+		return false
+	default:
+		return true
+	}
+}
+
+// protocolPrometheus is Knative's way to have metrics fetched.
+const protocolPrometheus = "prometheus"
+
+func parseMetrics(data map[string]string) (Metrics, error) {
+	m := Metrics{Protocol: ProtocolNone, Endpoint: strings.TrimSpace(data[keyMetricsEndpoint])}
+	if p, set := data[keyMetricsProtocol]; set {
+		m.Protocol = strings.TrimSpace(p)
+	}
+	if raw, set := data[keyMetricsInterval]; set {
+		var err error
+		if m.Interval, err = time.ParseDuration(strings.TrimSpace(raw)); err != nil || m.Interval < 0 {
+			return Metrics{}, fmt.Errorf("%s: %q is no duration such as 30s", keyMetricsInterval, raw)
+		}
+	}
+	switch m.Protocol {
+	case ProtocolHTTP, ProtocolGRPC:
+		if m.Endpoint == "" {
+			return Metrics{}, fmt.Errorf("%s: the protocol %s needs one", keyMetricsEndpoint, m.Protocol)
+		}
+		var err error
+		if m.Endpoint, err = endpoint(m.Endpoint); err != nil {
+			return Metrics{}, fmt.Errorf("%s: %w", keyMetricsEndpoint, err)
+		}
+	case ProtocolNone:
+		if m.Endpoint != "" {
+			return Metrics{}, fmt.Errorf("%s: the protocol %s has none", keyMetricsEndpoint, m.Protocol)
+		}
+	case protocolPrometheus:
+		return Metrics{}, fmt.Errorf("%s: a function that has scaled to zero cannot be scraped: push to a collector by %s or %s, which Prometheus scrapes", keyMetricsProtocol, ProtocolHTTP, ProtocolGRPC)
+	default:
+		return Metrics{}, fmt.Errorf("%s: %q is none of %s, %s, %s", keyMetricsProtocol, m.Protocol, ProtocolNone, ProtocolHTTP, ProtocolGRPC)
+	}
+	return m, nil
 }
 
 func parseTracing(data map[string]string) (Tracing, error) {

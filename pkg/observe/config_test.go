@@ -4,10 +4,12 @@ import (
 	"log/slog"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zapcore"
 	"knative.dev/pkg/logging"
+	"knative.dev/pkg/observability/metrics"
 	"knative.dev/pkg/observability/tracing"
 )
 
@@ -19,7 +21,7 @@ func TestParse(t *testing.T) {
 		maps.Copy(all, more)
 		return all
 	}
-	off := Tracing{Protocol: ProtocolNone}
+	off, none := Tracing{Protocol: ProtocolNone}, Metrics{Protocol: ProtocolNone}
 	cases := map[string]struct {
 		observability, logging data
 		want                   Config
@@ -34,14 +36,21 @@ func TestParse(t *testing.T) {
 		"Spans into a function's log, not runs'": {observability: data{"tracing-protocol": "stdout"}, want: Config{Tracing: Tracing{Protocol: ProtocolStdout, Rate: 1}}},
 		"A rate that is no number":               {observability: with(data{"tracing-sampling-rate": "all"}), refused: true},
 		"A rate of NaN":                          {observability: with(data{"tracing-sampling-rate": "NaN"}), refused: true},
-		"The level of all":                       {logging: data{"zap-logger-config": `{"level":"warn","encoding":"json"}`}, want: Config{Tracing: off, Runs: off, Level: slog.LevelWarn}},
-		"The level of one":                       {logging: data{"zap-logger-config": `{"level":"warn"}`, "loglevel.updraft-stack": "debug", "loglevel.updraft-status": "error"}, want: Config{Tracing: off, Runs: off, Level: slog.LevelDebug}},
-		"A level that is none":                   {logging: data{"loglevel.updraft-stack": "loud"}, refused: true},
-		"A logger that is no JSON":               {logging: data{"zap-logger-config": "level: info"}, refused: true},
-		"What is wrong leaves the level":         {observability: data{"tracing-protocol": "smoke"}, logging: data{"loglevel.updraft-stack": "debug"}, want: Config{Level: slog.LevelDebug}, refused: true},
+		"Metrics": {observability: data{"metrics-protocol": "grpc", "metrics-endpoint": "http://c:4317", "metrics-export-interval": "30s"},
+			want: Config{Tracing: off, Runs: off, Metrics: Metrics{ProtocolGRPC, "http://c:4317", 30 * time.Second}}},
+		"Metrics that are to be fetched":  {observability: data{"metrics-protocol": "prometheus"}, refused: true},
+		"An interval that is no duration": {observability: data{"metrics-export-interval": "30"}, refused: true},
+		"The level of all":                {logging: data{"zap-logger-config": `{"level":"warn","encoding":"json"}`}, want: Config{Tracing: off, Runs: off, Level: slog.LevelWarn}},
+		"The level of one":                {logging: data{"zap-logger-config": `{"level":"warn"}`, "loglevel.updraft-stack": "debug", "loglevel.updraft-status": "error"}, want: Config{Tracing: off, Runs: off, Level: slog.LevelDebug}},
+		"A level that is none":            {logging: data{"loglevel.updraft-stack": "loud"}, refused: true},
+		"A logger that is no JSON":        {logging: data{"zap-logger-config": "level: info"}, refused: true},
+		"What is wrong leaves the level":  {observability: data{"tracing-protocol": "smoke"}, logging: data{"loglevel.updraft-stack": "debug"}, want: Config{Level: slog.LevelDebug}, refused: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			if c.want.Metrics == (Metrics{}) && !c.refused {
+				c.want.Metrics = none
+			}
 			got, err := Parse(c.observability, c.logging, "updraft-stack")
 			if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.refused {
 				t.Errorf("error %v (-want +got):\n%s", err, diff)
@@ -71,6 +80,23 @@ func TestTheKeysMeanWhatTheyMeanToKnative(t *testing.T) {
 				}
 				if err == nil && (ours.Tracing != Tracing{theirs.Protocol, theirs.Endpoint, theirs.SamplingRate}) {
 					t.Errorf("%v: Knative reads %+v, we read %+v", data, theirs, ours.Tracing)
+				}
+			}
+		}
+	}
+	for _, protocol := range []string{"", "none", "grpc", "http/protobuf", "stdout"} {
+		for _, endpoint := range []string{"", "http://c:4318/v1/metrics", "https://c"} {
+			for _, interval := range []string{"", "0s", "10s", "-1s", "x", "10"} {
+				data := map[string]string{}
+				for key, value := range map[string]string{"metrics-protocol": protocol, "metrics-endpoint": endpoint, "metrics-export-interval": interval} {
+					if value != "" {
+						data[key] = value
+					}
+				}
+				theirs, theirErr := metrics.NewFromMap(data)
+				ours, err := Parse(data, nil, "x")
+				if (err != nil) != (theirErr != nil) || err == nil && ours.Metrics != (Metrics{theirs.Protocol, theirs.Endpoint, theirs.ExportInterval}) {
+					t.Errorf("%v: Knative reads %+v (%v), we read %+v (%v)", data, theirs, theirErr, ours.Metrics, err)
 				}
 			}
 		}

@@ -175,6 +175,7 @@ func (l *Look) End(ctx context.Context, status int) {
 	if l.telemetry != nil && (!idle || status >= 300 || l.joined.IsValid() || trace.SpanContextFromContext(l.ctx).IsValid()) {
 		l.started()
 	}
+	looked(ctx, l.about("kind"), idle, status)
 	level := slog.LevelInfo
 	if idle {
 		level = slog.LevelDebug

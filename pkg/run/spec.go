@@ -107,3 +107,17 @@ func ConfigMapName(update string) string { return update + "-run" }
 
 // OutputsSecretName is the name of the Secret that holds an Update's outputs.
 func OutputsSecretName(update string) string { return update + "-stack-outputs" }
+
+// Phases of a run, in their order, as its spans and its report name them. Fetch is
+// in a container of its own, before the others.
+const (
+	PhaseFetch        = "fetch"
+	PhaseInstall      = "install"
+	PhaseSelect       = "select"
+	PhaseConfig       = "config"
+	PhaseEnvironments = "environments"
+	PhaseOperation    = "operation"
+)
+
+// Phases are all of them.
+var Phases = []string{PhaseFetch, PhaseInstall, PhaseSelect, PhaseConfig, PhaseEnvironments, PhaseOperation}

@@ -51,6 +51,7 @@ func Handler(log *slog.Logger, handle Handle) http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		e, err := read(r)
 		if err != nil {
+			observe.Dropped(r.Context())
 			log.WarnContext(r.Context(), "Refused what is no CloudEvent", "error", err.Error())
 			w.WriteHeader(http.StatusBadRequest)
 			return
@@ -60,6 +61,9 @@ func Handler(log *slog.Logger, handle Handle) http.Handler {
 		err = lookAgain(ctx, handle, e)
 		status := Status(err)
 		defer look.End(ctx, status)
+		if status == http.StatusBadRequest || status == http.StatusUnprocessableEntity {
+			observe.Dropped(ctx)
+		}
 		if err != nil {
 			log.WarnContext(ctx, "Event refused", "type", e.Type(), "subject", e.Subject(), "id", e.ID(), "status", status, "error", err.Error())
 		}

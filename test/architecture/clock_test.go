@@ -14,7 +14,7 @@ import (
 // reads it cannot be tested by moving it.
 func TestDecisionsReadNoClock(t *testing.T) {
 	reads := map[string]bool{"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true, "NewTimer": true, "NewTicker": true}
-	for _, root := range []string{"pkg/stack", "pkg/run", "pkg/event", "pkg/request", "pkg/apis", "pkg/record", "functions"} {
+	for _, root := range []string{"pkg/stack", "pkg/run", "pkg/event", "pkg/request", "pkg/apis", "pkg/measure", "pkg/record", "functions"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", root), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -33,7 +33,7 @@ var bans = []ban{
 		Why:     "they decide purely: no client, so that tables and simulations can hold them",
 	},
 	{
-		From:    []string{"pkg/stack", "pkg/run", "pkg/event", "pkg/request", "pkg/apis"},
+		From:    []string{"pkg/stack", "pkg/run", "pkg/event", "pkg/request", "pkg/measure", "pkg/apis"},
 		Imports: []string{"net/http", "os", "log", "log/slog", "context"},
 		Direct:  true,
 		Why:     "they decide purely: no I/O, no environment, nothing to wait for",

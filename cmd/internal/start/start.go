@@ -68,8 +68,21 @@ type Parts struct {
 	// Leaving is told what is to be done when the process was told to stop and the
 	// last request is answered; the context that it gets has some seconds.
 	Leaving func(func(context.Context))
-	// Telemetry sends the spans of what is served by its Serve.
+	// Telemetry sends the spans of what is served by Observed.
 	Telemetry *observe.Telemetry
+	// Meter pushes what is measured in what is served by Observed.
+	Meter *observe.Meter
+}
+
+// Observed makes what a handler does visible.
+func (p *Parts) Observed(handler http.Handler) http.Handler {
+	return p.Meter.Serve(p.Telemetry.Serve(handler))
+}
+
+// Stop sends what is left to be seen.
+func (p *Parts) Stop() {
+	p.Telemetry.Stop()
+	p.Meter.Stop()
 }
 
 // farewell is how long what is done at the end may take.
@@ -93,7 +106,7 @@ func MainHTTP(name string, assemble func(Parts) http.Handler) {
 		observe.FromEnvironment(os.Environ(), observe.PrefixLogging), name)
 	log := observe.NewLogger(os.Stdout, config.Level).With("function", name)
 	if unread != nil { // it is no reason not to do the work
-		log.Error("The settings of what is observed cannot be read; nothing is traced", "error", unread.Error())
+		log.Error("The settings of what is observed cannot be read; nothing is traced or measured", "error", unread.Error())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -120,10 +133,10 @@ func serve(ctx context.Context, name string, observed observe.Config, log *slog.
 	if err != nil {
 		return err
 	}
-	defer parts.Telemetry.Stop()
+	defer parts.Stop()
 	var leave []func(context.Context)
 	parts.Leaving = func(do func(context.Context)) { leave = append(leave, do) }
-	if err := transport.Serve(ctx, fmt.Sprintf(":%d", env.Port), parts.Telemetry.Serve(assemble(*parts))); err != nil {
+	if err := transport.Serve(ctx, fmt.Sprintf(":%d", env.Port), parts.Observed(assemble(*parts))); err != nil {
 		return err
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
@@ -166,8 +179,12 @@ func NewParts(name string, config *rest.Config, env Environment, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
+	meter, err := observe.NewMeter(context.Background(), env.Observe.Metrics, name, log)
+	if err != nil {
+		return nil, err
+	}
 	return &Parts{
-		Clients: clients, Tokens: tokens, Access: access, Broker: broker, Log: log, Telemetry: telemetry,
+		Clients: clients, Tokens: tokens, Access: access, Broker: broker, Log: log, Telemetry: telemetry, Meter: meter,
 		Alarms: &record.Alarms{Client: clients.Dynamic, BrokerNamespace: env.BrokerNamespace, BrokerName: env.BrokerName},
 		Settings: run.Settings{
 			AgentImage: env.AgentImage, ReportURL: env.ReportURL, RunImage: env.RunImage, Timeout: env.Timeout,

@@ -25,6 +25,7 @@ const startTime = 3 * time.Minute
 type flags struct {
 	bin, dir, log string
 	traces        string
+	metrics       string
 }
 
 // Command is updraft dev.
@@ -42,6 +43,7 @@ program runs, whatever image a Stack names), a user's own init and side
 containers are refused, and a PersistentVolumeClaim is a folder.`,
 		Example: `  updraft dev
   updraft dev --traces http://localhost:4318/v1/traces    # see samples/tracing
+  updraft dev --metrics http://localhost:4318/v1/metrics  # see docs/metrics.md
   updraft dev --dir ./state    # keep Stacks and their state from one run to the next`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runDev(c.Context(), c.OutOrStdout(), f) },
@@ -50,6 +52,7 @@ containers are refused, and a PersistentVolumeClaim is a folder.`,
 	command.Flags().StringVar(&f.dir, "dir", "", "folder that keeps all state (default: a temporary one that is removed at the end)")
 	command.Flags().StringVar(&f.log, "log", "", "file for the functions' logs, as JSON lines (default: none)")
 	command.Flags().StringVar(&f.traces, "traces", "", "URL to which spans are posted by OTLP, such as http://localhost:4318/v1/traces (default: nothing is traced)")
+	command.Flags().StringVar(&f.metrics, "metrics", "", "URL to which metrics are posted by OTLP, such as http://localhost:4318/v1/metrics (default: nothing is measured)")
 	return command
 }
 
@@ -97,13 +100,16 @@ func startWithin(ctx context.Context, options Options) (*Environment, error) {
 
 func (f flags) options(s *screen) (Options, func() error, error) {
 	o := Options{Bin: f.bin, Dir: f.dir, Progress: func(m string) { s.say("%s", m) }, Notice: func(m string) { s.say("Note: %s", m) }}
+	observed := map[string]string{}
 	if f.traces != "" {
-		var err error
-		if o.Observe, err = observe.Parse(map[string]string{
-			"tracing-protocol": observe.ProtocolHTTP, "tracing-endpoint": f.traces, "tracing-sampling-rate": "1",
-		}, nil, ""); err != nil {
-			return o, nil, fmt.Errorf("--traces: %w", err)
-		}
+		observed["tracing-protocol"], observed["tracing-endpoint"], observed["tracing-sampling-rate"] = observe.ProtocolHTTP, f.traces, "1"
+	}
+	if f.metrics != "" {
+		observed["metrics-protocol"], observed["metrics-endpoint"], observed["metrics-export-interval"] = observe.ProtocolHTTP, f.metrics, "5s"
+	}
+	var err error
+	if o.Observe, err = observe.Parse(observed, nil, ""); err != nil {
+		return o, nil, fmt.Errorf("--traces or --metrics: %w", err)
 	}
 	cleanUp := func() error { return nil }
 	if o.Bin == "" {

@@ -81,8 +81,8 @@ type Environment struct {
 	options Options
 	plane   *controlplane.Plane
 	broker  *broker.Broker
-	// telemetry of the Broker and the functions, where it is on.
-	telemetry []*observe.Telemetry
+	// observers of the Broker and the functions, where there are any.
+	observers []interface{ Stop() }
 	servers   servers
 	cancel    context.CancelFunc
 	running   sync.WaitGroup
@@ -261,7 +261,7 @@ func (e *Environment) end() error {
 		e.cancel()
 	}
 	e.running.Wait()
-	for _, t := range e.telemetry {
+	for _, t := range e.observers {
 		t.Stop()
 	}
 	if e.plane != nil {

@@ -96,8 +96,8 @@ func (e *Environment) startFunctions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.serve(name, listeners[name], e.options.Wrap(name, parts.Telemetry.Serve(assemble(*parts))))
-		e.telemetry = append(e.telemetry, parts.Telemetry)
+		e.serve(name, listeners[name], e.options.Wrap(name, parts.Observed(assemble(*parts))))
+		e.observers = append(e.observers, parts)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (e *Environment) startBroker(ctx context.Context) error {
 	}
 	var tracing trace.TracerProvider // none is one that exports nothing
 	if telemetry != nil {
-		tracing, e.telemetry = telemetry.Provider(), append(e.telemetry, telemetry)
+		tracing, e.observers = telemetry.Provider(), append(e.observers, telemetry)
 	}
 	e.broker, err = broker.New(broker.Options{
 		Tracing:  tracing,
