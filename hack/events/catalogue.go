@@ -19,8 +19,8 @@ type kind struct {
 	ids []string
 	// example of its data, and by that its Go type.
 	example any
-	// id and name of the example.
-	id, name string
+	// id, name and namespace of the example; "" is the namespace team.
+	id, name, namespace string
 }
 
 const (
@@ -30,6 +30,8 @@ const (
 	exampleUID    = "5b0f6f0e-8d1c-4c58-9a55-1f0b1f2f6c3a"
 	exampleLink   = "https://app.pulumi.com/acme/app/dev/updates/7"
 )
+
+var examplePush = event.Push{Repository: "git.example.com/acme/infra", Ref: "refs/heads/main"}
 
 var exampleRun = event.Run{Update: exampleUpdate, Type: "up"}
 
@@ -95,5 +97,13 @@ var catalogue = []kind{
 			Changes: map[string]int64{"create": 2, "same": 5}, Permalink: exampleLink,
 		}},
 		id: exampleUID + "/finished", name: exampleUpdate,
+	},
+	{
+		eventType: event.TypePush, about: event.KindPush, from: []string{"webhook"}, ids: []string{"<name>/<time>"},
+		says: "Somebody pushed to a repository that a webhook was set up for",
+		when: "Sent by the gateway for each ref that a [webhook](webhooks.md) names, in the namespace of the installation. It only causes a look at the Stacks that follow the ref. " +
+			"Repository and ref are those of the payload; nobody has asked the repository yet.",
+		example: examplePush,
+		id:      examplePush.Name() + "/dg3vf7k2m1c8", name: examplePush.Name(), namespace: "updraft-system",
 	},
 }

@@ -74,7 +74,7 @@ func TestEachTypeIsInTheCatalogue(t *testing.T) {
 	}
 	types := 0
 	for name := range file.Scope.Objects {
-		told := strings.HasPrefix(name, "TypeStack") || strings.HasPrefix(name, "TypeRun")
+		told := strings.HasPrefix(name, "TypeStack") || strings.HasPrefix(name, "TypeRun") || name == "TypePush"
 		if told && !slices.Contains(reports, name) {
 			types++
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,10 +19,10 @@ const head = "# Events\n\n" +
 	"namespace brings them to you; [samples/notify](../samples/notify) is one, and in [samples/chained](../samples/chained) a Stack starts when another\n" +
 	"has succeeded. The other way, what others ask of Updraft: [events-in.md](events-in.md). The types are registered as EventTypes: `kubectl get eventtypes -n updraft-system`.\n\n" +
 	"* **An event is a reason to look, never a fact.** It may be lost, doubled, late or out of order. Take from it which object to look at, and read that.\n" +
-	"* **A repeat has the id of the first.** Ids begin with the UID of what they are of, so that they are unique for ever.\n" +
+	"* **A repeat has the id of the first.** Ids begin with the UID of what they are of, so that they are unique for ever; a push has no object.\n" +
 	"* **No text, no value.** They hold names, states, counts and links. A failure's message may quote a program, and is in the status of the Stack and the\n" +
 	"  Update, where Kubernetes decides who may read it; so are outputs and configuration.\n" +
-	"* The subject is `stack/<namespace>/<name>` or `update/<namespace>/<name>`; the same is in the extensions `kind`, `namespace` and `name`, for a\n" +
+	"* The subject is `stack/<namespace>/<name>`, `update/<namespace>/<name>` or `push/<namespace>/<name>`; the same is in the extensions `kind`, `namespace` and `name`, for a\n" +
 	"  Trigger to filter by. The data is JSON. Later versions may add fields: ignore what you do not know.\n" +
 	"* Reasons are those of the [runbook](runbook/README.md).\n\n"
 
@@ -64,7 +65,7 @@ func (k kind) chapter(b *strings.Builder, r *jsonschema.Reflector) error {
 
 // event is the example as it is sent.
 func (k kind) event() (cloudevents.Event, error) {
-	e, err := event.New(k.eventType, k.from[0], k.id, event.Ref{Kind: k.about, Namespace: "team", Name: k.name}, k.example)
+	e, err := event.New(k.eventType, k.from[0], k.id, event.Ref{Kind: k.about, Namespace: cmp.Or(k.namespace, "team"), Name: k.name}, k.example)
 	e.SetTime(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC))
 	return e, err
 }

@@ -14,8 +14,8 @@ import (
 // Push is the data of TypePush: something was pushed there. It is a reason to
 // look, and who looks asks the repository.
 type Push struct {
-	// Repository as RepositoryKey tells it apart.
-	Repository string `json:"repository"`
+	// Repository by host and path, the same for all spellings of its URL.
+	Repository string `json:"repository" jsonschema:"minLength=1,example=git.example.com/acme/infra"`
 	// Ref in full, as refs/heads/main; "" if it is not known.
 	Ref string `json:"ref,omitempty"`
 }

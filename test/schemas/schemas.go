@@ -61,7 +61,7 @@ func compile(name string, text []byte) (*jsonschema.Schema, error) {
 // Check says what is wrong with an event that is sent to the Broker. What is no
 // event of Updraft's own, or only for itself, is not looked at.
 func (s Schemas) Check(e cloudevents.Event) error {
-	if !strings.HasPrefix(e.Type(), "dev.updraft.stack.") && !strings.HasPrefix(e.Type(), "dev.updraft.run.") {
+	if !strings.HasPrefix(e.Type(), "dev.updraft.stack.") && !strings.HasPrefix(e.Type(), "dev.updraft.run.") && e.Type() != event.TypePush {
 		return nil
 	}
 	schema, ok := s[e.Type()]
@@ -87,7 +87,7 @@ func envelope(e cloudevents.Event) error {
 		return err
 	}
 	kind, _, _ := strings.Cut(strings.TrimPrefix(e.Type(), "dev.updraft."), ".")
-	want := map[string]string{"stack": event.KindStack, "run": event.KindUpdate}[kind]
+	want := map[string]string{"stack": event.KindStack, "run": event.KindUpdate, "push": event.KindPush}[kind]
 	switch {
 	case about.Kind != want:
 		return fmt.Errorf("it is about a %s, not about a %s", about.Kind, want)
