@@ -7,7 +7,7 @@
 # runs, RUN_IMAGE with the CLI, its YAML language host and (for make e2e-long) the
 # Kubernetes provider. Without KUBECONFIG it is make cluster's, which is brought up,
 # and the images are built from .bin/. With COLLECTOR_IMAGE, tools/collector, traces
-# are tested. With KEEP=1 what was installed stays.
+# and metrics are tested. With KEEP=1 what was installed stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kubectl=$PWD/.bin/kubectl
@@ -27,11 +27,12 @@ fi
 
 # The trace of a change holds Knative's own spans if its tracing is on, which its
 # programs read when they start. Another cluster's Knative is not touched.
-traces=http://collector.updraft-e2e-traces.svc.cluster.local:4318/v1/traces
-tracing="{tracing-protocol: http/protobuf, tracing-endpoint: \"$traces\", tracing-sampling-rate: \"1\"}"
-if [ -n "${COLLECTOR_IMAGE:-}" ] && ! "$kubectl" -n knative-eventing get configmap config-observability -o yaml | grep -q "$traces"; then
+collector=http://collector.updraft-e2e-traces.svc.cluster.local:4318/v1
+tracing="tracing-protocol: http/protobuf, tracing-endpoint: \"$collector/traces\", tracing-sampling-rate: \"1\""
+metrics="metrics-protocol: http/protobuf, metrics-endpoint: \"$collector/metrics\""
+if [ -n "${COLLECTOR_IMAGE:-}" ] && ! "$kubectl" -n knative-eventing get configmap config-observability -o yaml | grep -q "$collector/traces"; then
 	say "Turning Knative's tracing on"
-	"$kubectl" -n knative-eventing patch configmap config-observability --type merge -p "data: $tracing"
+	"$kubectl" -n knative-eventing patch configmap config-observability --type merge -p "data: {$tracing}"
 	deployments=(deployment/eventing-controller deployment/mt-broker-ingress deployment/mt-broker-filter deployment/imc-dispatcher)
 	"$kubectl" -n knative-eventing rollout restart "${deployments[@]}"
 	"$kubectl" -n knative-eventing rollout status "${deployments[@]}" --timeout=180s
@@ -68,7 +69,7 @@ patches:
     apiVersion: v1
     kind: ConfigMap
     metadata: {name: any}
-    data: ${COLLECTOR_IMAGE:+$tracing}
+    data: {${COLLECTOR_IMAGE:+$tracing, $metrics}}
 E
 make --no-print-directory install OVERLAY="$work/overlay" KO_FLAGS="${KO_FLAGS:-}"
 

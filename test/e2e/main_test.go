@@ -60,7 +60,7 @@ func run(m *testing.M) (code int, err error) {
 	defer cluster.witness.leave()
 	defer stopCollector()
 	code = m.Run()
-	return code, errors.Join(cluster.witness.check(ctx), checkSpans(ctx))
+	return code, errors.Join(cluster.witness.check(ctx), checkCollected(ctx))
 }
 
 func connect() (err error) {

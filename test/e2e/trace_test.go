@@ -37,10 +37,16 @@ data:
   collector.yaml: |
     receivers: {otlp: {protocols: {http: {endpoint: "0.0.0.0:4318"}}}}
     exporters:
-      otlp_http: {traces_endpoint: "` + outsideURL(tracesNamespace) + `/spans", encoding: json, compression: none}
+      otlp_http:
+        traces_endpoint: "` + outsideURL(tracesNamespace) + `/spans"
+        metrics_endpoint: "` + outsideURL(tracesNamespace) + `/metrics"
+        encoding: json
+        compression: none
     service:
       telemetry: {metrics: {level: none}}
-      pipelines: {traces: {receivers: [otlp], exporters: [otlp_http]}}
+      pipelines:
+        traces: {receivers: [otlp], exporters: [otlp_http]}
+        metrics: {receivers: [otlp], exporters: [otlp_http]}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -87,9 +93,9 @@ func stopCollector() {
 	_ = exec.CommandContext(ctx, kubectlPath(), "delete", "namespace", tracesNamespace, "--ignore-not-found", "--wait=false").Run()
 }
 
-// collected is what the collector got of a trace, or of all.
-func collected(ctx context.Context, trace string) (string, error) {
-	lines, err := atOutside(cluster.clients.Core.RESTClient().Get(), tracesNamespace, "spans").Param("trace", trace).DoRaw(ctx)
+// collected are the spans or metrics that the collector got, with a text in them.
+func collected(ctx context.Context, what, with string) (string, error) {
+	lines, err := atOutside(cluster.clients.Core.RESTClient().Get(), tracesNamespace, what).Param("with", with).DoRaw(ctx)
 	return string(lines), err
 }
 
@@ -184,7 +190,7 @@ func (s *space) traceOf(update string, names []string) (spans.Trace, error) {
 	if len(parts) != 4 {
 		return nil, fmt.Errorf("Update %s has no trace: %v", u.Name, u.Annotations)
 	}
-	lines, err := collected(s.Context(), parts[1])
+	lines, err := collected(s.Context(), "spans", parts[1])
 	if err != nil {
 		return nil, err
 	}
@@ -210,15 +216,19 @@ func (s *space) traceOf(update string, names []string) (spans.Trace, error) {
 	return trace, nil
 }
 
-// checkSpans looks for what must not be in any span of the whole suite.
-func checkSpans(ctx context.Context) error {
+// checkCollected looks for what must not be in any span or metric of the whole suite.
+func checkCollected(ctx context.Context) error {
 	if os.Getenv("COLLECTOR_IMAGE") == "" {
 		return nil
 	}
-	lines, err := collected(ctx, "")
-	if err != nil {
-		return err
+	var leaks []error
+	for _, what := range []string{"spans", "metrics"} {
+		lines, err := collected(ctx, what, "")
+		if err != nil {
+			return err
+		}
+		fmt.Printf("The collector got %d kB of %s\n", len(lines)>>10, what)
+		leaks = append(leaks, leak.InText("the "+what, lines, toldNever...))
 	}
-	fmt.Printf("The collector got %d kB of spans\n", len(lines)>>10)
-	return leak.InText("the spans", lines, toldNever...)
+	return errors.Join(leaks...)
 }

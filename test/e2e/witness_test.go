@@ -49,7 +49,7 @@ kind: Trigger
 metadata: {name: ` + w.namespace + `, namespace: ` + systemNamespace + `}
 spec:
   broker: updraft
-  filters: [{any: [{prefix: {type: dev.updraft.stack.}}, {prefix: {type: dev.updraft.run.}}]}]
+  filters: [{any: [{prefix: {type: dev.updraft.stack.}}, {prefix: {type: dev.updraft.run.}}, {exact: {type: dev.updraft.push}}]}]
   subscriber: {uri: ` + outsideURL(w.namespace) + `/events}
 `
 	limit := "--timeout=" + patience.String()

@@ -7,8 +7,9 @@
 //   - A sender: a POST to /send, of a request as JSON, sends that and answers with
 //     what came back.
 //   - A subscriber: a POST of an event to /events is kept; a GET lists them.
-//   - Where a collector sends spans on, as OTLP's JSON: a POST to /spans is kept; a
-//     GET has a line for each, with ?trace=ID of those that have that in them.
+//   - Where a collector sends spans and metrics on, as OTLP's JSON: a POST to /spans
+//     or /metrics is kept; a GET has a line for each, with ?with=TEXT of those that
+//     have that in them.
 package main
 
 import (
@@ -81,9 +82,11 @@ func main() {
 	kept := &kept{}
 	mux.HandleFunc("POST /events", kept.add)
 	mux.HandleFunc("GET /events", kept.list)
-	spans := &lines{}
-	mux.HandleFunc("POST /spans", spans.add)
-	mux.HandleFunc("GET /spans", spans.list)
+	for _, of := range []string{"/spans", "/metrics"} {
+		kept := &lines{}
+		mux.HandleFunc("POST "+of, kept.add)
+		mux.HandleFunc("GET "+of, kept.list)
+	}
 	server := &http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	log.Fatal(server.ListenAndServe())
 }
@@ -168,9 +171,9 @@ func (l *lines) add(w http.ResponseWriter, r *http.Request) {
 func (l *lines) list(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	trace := []byte(r.URL.Query().Get("trace"))
+	with := []byte(r.URL.Query().Get("with"))
 	for line := range bytes.Lines(l.text) {
-		if bytes.Contains(line, trace) {
+		if bytes.Contains(line, with) {
 			_, _ = w.Write(line)
 		}
 	}

@@ -1,0 +1,68 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	pulumiv1 "github.com/updraft-dev/updraft/pkg/apis/pulumi/v1"
+)
+
+// TestTheSamplesOfSubscribers has both samples at once: notify prints what becomes of
+// the Stacks of chained, of which one starts when the other has succeeded.
+func TestTheSamplesOfSubscribers(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	notify, chained := s.resolved("notify"), s.resolved("chained")
+	t.Cleanup(func() { s.unsubscribe("notify", "chained") })
+	s.apply(notify)
+	s.apply(chained)
+	limit := "--timeout=" + patience.String()
+	s.kubectl("wait", "ksvc/notify", "ksvc/chained", "--for=condition=Ready", limit)
+	s.kubectl("wait", "-n", systemNamespace, "trigger/notify", "trigger/chained", "--for=condition=Ready", limit)
+	s.awaitReady("network")
+	// The Trigger may have become Ready after that: then it is the next run that starts the other.
+	s.within(patience, "app runs since network has succeeded", func() error {
+		app := s.stack("app")
+		if isReady(app) && string(app.Status.Outputs["message"].Raw) == `"Runs in 10.0.0.0/24"` {
+			return nil
+		}
+		s.kubectl("annotate", "stack", "network", "--overwrite", pulumiv1.AnnotationReconcileRequest+"=again")
+		return fmt.Errorf("it is %s", summary(app))
+	})
+	s.within(patience, "notify prints what became of app", func() error {
+		log := s.kubectl("logs", "-l", "serving.knative.dev/service=notify", "-c", "notify", "--tail=-1")
+		if want := "Stack " + s.namespace + "/app succeeded"; !strings.Contains(log, want) {
+			return fmt.Errorf("it has printed %q, want %q", log, want)
+		}
+		return nil
+	})
+}
+
+// resolved is a sample with its image built, for the test's namespace.
+func (s *space) resolved(sample string) string {
+	s.Helper()
+	args := append([]string{"resolve", "--base-import-paths", "--sbom=none", "-f", filepath.Join("samples", sample)}, strings.Fields(os.Getenv("KO_FLAGS"))...)
+	c := exec.CommandContext(s.Context(), filepath.Join(cluster.root, ".bin", "ko"), args...)
+	c.Dir = cluster.root
+	var said strings.Builder
+	c.Stderr = &said
+	manifest, err := c.Output()
+	if err != nil {
+		s.Fatalf("ko resolve: %v\n%s", err, said.String())
+	}
+	return strings.NewReplacer("namespace: default", "namespace: "+s.namespace, "value: default", "value: "+s.namespace).Replace(string(manifest))
+}
+
+// unsubscribe deletes the Triggers, which are in the Broker's namespace.
+func (s *space) unsubscribe(triggers ...string) {
+	out, err := exec.Command(kubectlPath(), append([]string{"delete", "trigger", "-n", systemNamespace, "--ignore-not-found"}, triggers...)...).CombinedOutput()
+	if err != nil {
+		s.Errorf("the Triggers of samples are left: %v\n%s", err, out)
+	}
+}
