@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/test/schemas"
 )
 
 const secret = "correct-horse-battery-staple"
@@ -111,6 +112,10 @@ var payloads = map[string]struct {
 }
 
 func TestPayloads(t *testing.T) {
+	all, err := schemas.Load("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range payloads {
 		t.Run(name, func(t *testing.T) {
 			r, b := newReceiver(t)
@@ -130,7 +135,7 @@ func TestPayloads(t *testing.T) {
 			for _, e := range b.sent {
 				var p event.Push
 				about, err := event.About(e)
-				if err := errors.Join(err, e.Validate(), e.DataAs(&p)); err != nil {
+				if err := errors.Join(err, all.Check(e), e.DataAs(&p)); err != nil {
 					t.Fatal(err)
 				}
 				if e.Type() != event.TypePush || about != (event.Ref{Kind: event.KindPush, Namespace: "updraft-system", Name: p.Name()}) {
