@@ -159,6 +159,9 @@ func TestNothingIsLostOfPodsThatPushTheSameSeries(t *testing.T) {
 					observe.Measurement{Metric: observe.QueueTime, Value: 2, Labels: []attribute.KeyValue{label}})
 				time.Sleep(3 * time.Millisecond)
 			}
+			// The SDK cuts off a push that is under way when it is told to end, so
+			// let all be pushed before.
+			time.Sleep(200 * time.Millisecond)
 			p.meter.Stop()
 		})
 	}
@@ -173,32 +176,4 @@ func TestNothingIsLostOfPodsThatPushTheSameSeries(t *testing.T) {
 			fmt.Sprintf("%v retries in %d series, %v times in a queue that come to %v s, %v points lost; want %d, %d, %d, none\n%s",
 				retries, series, queued, waited, lost, pods*times, pods*times, 2*pods*times, lab.collector.said)
 	})
-}
-
-// TestEachMetricHasTheNameThatIsDocumented holds the names in Prometheus.
-func TestEachMetricHasTheNameThatIsDocumented(t *testing.T) {
-	p := newPod(t, "updraft-status", lab.collector, time.Second)
-	for _, i := range observe.Instruments {
-		p.measures(observe.Measurement{Metric: i.Metric, Value: 1, Labels: []attribute.KeyValue{attribute.String("reason", "Named")}})
-	}
-	p.meter.Stop()
-	documented, err := os.ReadFile(lab.root + "/docs/metrics.md")
-	must(t, err)
-	for _, i := range observe.Instruments {
-		name := strings.ReplaceAll(string(i.Metric), ".", "_")
-		counted := name + "_total"
-		if i.Unit == "s" {
-			name += "_seconds"
-			counted = name + "_count"
-		} else {
-			name = counted
-		}
-		if !strings.Contains(string(documented), "`"+name+"`") {
-			t.Errorf("docs/metrics.md does not tell of %s", name)
-		}
-		eventually(t, name, func() (bool, string) {
-			n, _ := total(t, get(t, "http://"+lab.collector.scraped+"/metrics"), counted, `reason="Named"`, `job="updraft-status"`)
-			return n == 1, fmt.Sprint(n)
-		})
-	}
 }

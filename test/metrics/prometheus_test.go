@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -162,7 +163,8 @@ func readRules() (g ruleGroups, err error) {
 	if err != nil {
 		return g, err
 	}
-	return g, yaml.UnmarshalStrict(text, &g)
+	err = yaml.UnmarshalStrict(text, &g)
+	return g, err
 }
 
 func (g ruleGroups) all() (all []rule) {
@@ -292,11 +294,6 @@ func (p *prometheus) fires(t *testing.T, alert, what string) {
 	t.Helper()
 	eventually(t, alert+" fires for "+what, func() (bool, string) {
 		all := p.firing(t)
-		for _, one := range all {
-			if one == alert+" "+what {
-				return true, ""
-			}
-		}
-		return false, strings.Join(all, "\n")
+		return slices.Contains(all, alert+" "+what), strings.Join(all, "\n")
 	})
 }

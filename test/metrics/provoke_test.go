@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 func TestEachAlertFires(t *testing.T) {
 	needsPrometheus(t)
 	p, s := lab.prometheus, newSpace(t)
-	text := func(key, value string) attribute.KeyValue { return attribute.String(key, value) }
+	text := attribute.String
 	function := newPod(t, "updraft-source", lab.collector, 500*time.Millisecond)
 	defer function.meter.Stop()
 
@@ -96,4 +97,33 @@ func (s *space) patchStatus(name string, status map[string]any) {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	must(s.T, err)
 	s.kubectl("", "patch", "stack", name, "--subresource=status", "--type=merge", "--patch", string(patch))
+}
+
+// TestEachMetricHasTheNameThatIsDocumented holds the names in Prometheus. What it
+// pushes makes alerts fire, so it comes after the test that nothing does.
+func TestEachMetricHasTheNameThatIsDocumented(t *testing.T) {
+	p := newPod(t, "updraft-status", lab.collector, time.Second)
+	for _, i := range observe.Instruments {
+		p.measures(observe.Measurement{Metric: i.Metric, Value: 1, Labels: []attribute.KeyValue{attribute.String("reason", "Named")}})
+	}
+	p.meter.Stop()
+	documented, err := os.ReadFile(lab.root + "/docs/metrics.md")
+	must(t, err)
+	for _, i := range observe.Instruments {
+		name := strings.ReplaceAll(string(i.Metric), ".", "_")
+		counted := name + "_total"
+		if i.Unit == "s" {
+			name += "_seconds"
+			counted = name + "_count"
+		} else {
+			name = counted
+		}
+		if !strings.Contains(string(documented), "`"+name+"`") {
+			t.Errorf("docs/metrics.md does not tell of %s", name)
+		}
+		eventually(t, name, func() (bool, string) {
+			n, _ := total(t, get(t, "http://"+lab.collector.scraped+"/metrics"), counted, `reason="Named"`, `job="updraft-status"`)
+			return n == 1, fmt.Sprint(n)
+		})
+	}
 }
