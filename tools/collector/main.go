@@ -10,6 +10,9 @@ import (
 	"os"
 	"sync"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/deltatocumulativeprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/provider/envprovider"
@@ -21,13 +24,14 @@ import (
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor/batchprocessor"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 )
 
 func main() {
 	settings := otelcol.CollectorSettings{
-		BuildInfo: component.BuildInfo{Command: "collector", Description: "OpenTelemetry collector", Version: "v0.147.0"},
+		BuildInfo: component.BuildInfo{Command: "collector", Description: "OpenTelemetry collector", Version: "v0.148.0"},
 		Factories: factories,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
 			ProviderFactories: []confmap.ProviderFactory{envprovider.NewFactory(), fileprovider.NewFactory(), yamlprovider.NewFactory()},
@@ -44,7 +48,10 @@ func factories() (otelcol.Factories, error) {
 	if f.Receivers, err = otelcol.MakeFactoryMap(otlpreceiver.NewFactory()); err != nil {
 		return f, err
 	}
-	f.Exporters, err = otelcol.MakeFactoryMap(newFileFactory(), otlphttpexporter.NewFactory())
+	if f.Processors, err = otelcol.MakeFactoryMap(batchprocessor.NewFactory(), deltatocumulativeprocessor.NewFactory(), transformprocessor.NewFactory()); err != nil {
+		return f, err
+	}
+	f.Exporters, err = otelcol.MakeFactoryMap(newFileFactory(), otlphttpexporter.NewFactory(), prometheusexporter.NewFactory())
 	return f, err
 }
 
