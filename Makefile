@@ -21,7 +21,8 @@ SERVERS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BI
 PULUMI := $(BIN)/pulumi $(BIN)/pulumi-language-yaml
 GENERATORS := $(BIN)/controller-gen $(BIN)/client-gen
 COLLECTOR := $(BIN)/collector
-PROMETHEUS := $(BIN)/prometheus
+# What metrics are tested with.
+METRICS := $(BIN)/prometheus $(BIN)/kube-state-metrics
 LINTER := $(BIN)/golangci-lint
 # What the test cluster needs beside the servers.
 KNATIVE := $(addprefix $(BIN)/knative.dev/serving/cmd/,controller activator autoscaler webhook queue) \
@@ -101,7 +102,7 @@ build: ## Build Updraft's own programs that run on this machine
 	@go build -ldflags '-s -w' -o $(BIN)/agent ./cmd/agent
 
 .PHONY: tools
-tools: $(SERVERS) $(PULUMI) $(COLLECTOR) $(PROMETHEUS) ## Build the programs of others from their Go modules, once (20 minutes on two cores)
+tools: $(SERVERS) $(PULUMI) $(COLLECTOR) $(METRICS) ## Build the programs of others from their Go modules, once (20 minutes on two cores)
 
 # $(call tool,folder of its module,package,linker flags)
 define tool
@@ -124,6 +125,8 @@ $(BIN)/pulumi-resource-kubernetes: tools/provider/go.mod tools/provider/main.go 
 	@set -o pipefail && tools/provider/build.sh $@ 2>&1 | { grep -v '^go: downloading' || true; }
 $(BIN)/collector: tools/collector/go.mod tools/collector/main.go
 	$(call tool,collector,.,-s -w)
+$(BIN)/kube-state-metrics: tools/kube-state-metrics/go.mod
+	$(call tool,kube-state-metrics,k8s.io/kube-state-metrics/v2,-s -w)
 # With promtool: Debian's package, a download of 20 MB.
 $(BIN)/prometheus: hack/prometheus.sh
 	@hack/prometheus.sh $(BIN)

@@ -151,7 +151,10 @@ func (m *Meter) Stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), background)
 	defer cancel()
-	_ = m.provider.Shutdown(ctx) // what is left is lost, and nothing else
+	// Shutdown alone would cut off a push that is under way. What is left is lost,
+	// and nothing else.
+	_ = m.provider.ForceFlush(ctx)
+	_ = m.provider.Shutdown(ctx)
 }
 
 type meterKey struct{}

@@ -1,8 +1,7 @@
 // Package metrics tests what monitoring/ ships, as it stands: its collector's
 // configuration in a real OpenTelemetry collector that the real functions push to, its rules and the
-// dashboard's expressions in a real Prometheus, and what is told of objects with real
-// Stacks on a real API server. Only kube-state-metrics is stood in for (see
-// state_test.go), unless .bin has one.
+// dashboard's expressions in a real Prometheus, and what a real kube-state-metrics
+// tells of real Stacks on a real API server.
 package metrics
 
 import (
@@ -34,8 +33,6 @@ var lab struct {
 	// prometheus is nil where there is none; without says why.
 	prometheus *prometheus
 	without    string
-	// state is what tells of objects: the real kube-state-metrics or what stands in.
-	state string
 	// asleep says that functions swallow their events.
 	asleep atomic.Bool
 }
@@ -43,7 +40,7 @@ var lab struct {
 func TestMain(m *testing.M) { suite.Main(m, runTests) }
 
 func runTests(m *testing.M) (code int, err error) {
-	if lab.root, lab.bin, err = programs.Find("collector"); err != nil {
+	if lab.root, lab.bin, err = programs.Find("collector", "kube-state-metrics"); err != nil {
 		return 1, err
 	}
 	dir, err := os.MkdirTemp("", "updraft-metrics-")
@@ -76,12 +73,11 @@ func runTests(m *testing.M) (code int, err error) {
 	if !findPrometheus() {
 		return m.Run(), nil
 	}
-	state, err := startState(ctx, dir)
+	state, err := startState(ctx, dir, &logged)
 	if err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, state.stop()) }()
-	lab.state = state.by
 	rules, err := hastened(dir)
 	if err != nil {
 		return 1, err

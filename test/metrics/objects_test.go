@@ -76,7 +76,6 @@ func (s *space) of(name string) string { return `name="` + name + `",namespace="
 func TestGaugesFollowObjects(t *testing.T) {
 	needsPrometheus(t)
 	p := lab.prometheus
-	t.Logf("of objects tells %s", lab.state)
 	p.is(t, "stacks_active", map[string]float64{"": 0})
 	p.is(t, "programs_active", map[string]float64{"": 0})
 	s := newSpace(t)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -125,10 +126,18 @@ func (p *prometheus) is(t *testing.T, expression string, want map[string]float64
 		must(t, err)
 		found := map[string]float64{}
 		for _, s := range got {
-			found[labelText(nil, withoutName(s.Metric))] = s.number()
+			found[labelText(withoutName(s.Metric))] = s.number()
 		}
 		return fmt.Sprint(found) == fmt.Sprint(want), fmt.Sprint(found)
 	})
+}
+
+func labelText(labels map[string]string) string {
+	var text []string
+	for _, label := range slices.Sorted(maps.Keys(labels)) {
+		text = append(text, label+"="+strconv.Quote(labels[label]))
+	}
+	return strings.Join(text, ",")
 }
 
 func withoutName(labels map[string]string) map[string]string {

@@ -16,8 +16,9 @@ import (
 )
 
 // passing are the kinds whose objects come and go by themselves, or only tell of
-// others.
-var passing = []string{"Event", "Lease", "ComponentStatus", "APIService", "Pod", "Endpoints", "EndpointSlice"}
+// others. A Deployment has another ReplicaSet with each setting that Knative gives
+// its own adapters.
+var passing = []string{"Event", "Lease", "ComponentStatus", "APIService", "Pod", "ReplicaSet", "Endpoints", "EndpointSlice"}
 
 // All are the UIDs of all objects that a cluster has, by "group/Kind
 // namespace/name", but for those of kinds that come and go by themselves.
