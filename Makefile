@@ -19,6 +19,8 @@ PULUMI_LDFLAGS := -s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Ver
 
 SERVERS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(BIN)/kubectl
 PULUMI := $(BIN)/pulumi $(BIN)/pulumi-language-yaml
+# What Updraft runs with on one machine.
+NEEDED := $(SERVERS) $(PULUMI)
 GENERATORS := $(BIN)/controller-gen $(BIN)/client-gen
 COLLECTOR := $(BIN)/collector
 # What metrics are tested with.
@@ -39,11 +41,11 @@ help: ## Show the targets
 ##@ Use
 
 .PHONY: demo
-demo: tools build ## Run the main job: apply a Stack, see it run, change it, delete it
+demo: $(NEEDED) build ## Run the main job: apply a Stack, see it run, change it, delete it
 	@hack/demo.sh
 
 .PHONY: dev
-dev: tools build ## Run Updraft on this machine until Ctrl-C
+dev: $(NEEDED) build ## Run Updraft on this machine until Ctrl-C
 	@$(BIN)/updraft dev
 
 ##@ Cluster
@@ -102,7 +104,7 @@ build: ## Build Updraft's own programs that run on this machine
 	@go build -ldflags '-s -w' -o $(BIN)/agent ./cmd/agent
 
 .PHONY: tools
-tools: $(SERVERS) $(PULUMI) $(COLLECTOR) $(METRICS) ## Build the programs of others from their Go modules, once (20 minutes on two cores)
+tools: $(NEEDED) $(COLLECTOR) $(METRICS) ## Build the programs of others from their Go modules, once (20 minutes on two cores)
 
 # $(call tool,folder of its module,package,linker flags)
 define tool
@@ -165,23 +167,23 @@ lint: $(LINTER) ## Check format and code by .golangci.yml; what go vet checks is
 	@cd test/cluster/programs && GOGC=60 $(LINTER) run --config $(CURDIR)/.golangci.yml
 
 .PHONY: e2e
-e2e: tools build $(BIN)/ko $(COLLECTOR) ## Install on KUBECONFIG's cluster, or on make cluster's, and test it end to end
+e2e: $(NEEDED) build $(BIN)/ko $(COLLECTOR) ## Install on KUBECONFIG's cluster, or on make cluster's, and test it end to end
 	@hack/e2e.sh -short
 
 .PHONY: e2e-long
-e2e-long: tools build $(BIN)/ko $(COLLECTOR) $(BIN)/pulumi-resource-kubernetes ## The same, with 20 applies from zero in a row, 50 Stacks, and programs with real objects
+e2e-long: $(NEEDED) build $(BIN)/ko $(COLLECTOR) $(BIN)/pulumi-resource-kubernetes ## The same, with 20 applies from zero in a row, 50 Stacks, and programs with real objects
 	@hack/e2e.sh
 
 .PHONY: abuse
-abuse: tools ## Cut off every write of every scenario, and shuffle many times (long; make test cuts each situation once)
+abuse: $(NEEDED) ## Cut off every write of every scenario, and shuffle many times (long; make test cuts each situation once)
 	go test -timeout 120m ./test/abuse -all -seeds 5
 
 .PHONY: mutations
-mutations: tools ## Break Updraft in each way of test/abuse/mutations, and see that the abuse harness finds it
+mutations: $(NEEDED) ## Break Updraft in each way of test/abuse/mutations, and see that the abuse harness finds it
 	@go run ./hack/mutations
 
 .PHONY: bench
-bench: tools build ## Measure what a user waits for and what an idle Stack costs
+bench: $(NEEDED) $(COLLECTOR) build ## Measure what a user waits for and what an idle Stack costs
 	@go run ./test/bench
 
 .PHONY: bench-cluster

@@ -45,6 +45,8 @@ type command struct {
 	// tracing makes what is run a part of the run's trace.
 	tracing tracing
 
+	// selecting is what is added where a stack is selected.
+	selecting []string
 	// shown is what the CLI last printed as the stack's outputs, secrets masked.
 	shown string
 
@@ -72,6 +74,9 @@ func (c *command) Run(ctx context.Context, dir string, stdin io.Reader, out, err
 	}
 	var stdout, stderr bytes.Buffer
 	// The search goes by the agent's own PATH, where its version was asked for.
+	if begins(args, selectStack) {
+		args = slices.Concat(args, c.selecting)
+	}
 	cmd := exec.Command("pulumi", cliArguments(args)...)
 	cmd.Dir = dir
 	cmd.Env = slices.Concat(c.env, env, []string{"PULUMI_AUTOMATION_API=true"})
@@ -102,6 +107,9 @@ func (c *command) Run(ctx context.Context, dir string, stdin io.Reader, out, err
 	}
 	return stdout.String(), stderr.String(), code, err
 }
+
+// selectStack is what the Automation API runs to select a stack.
+var selectStack = []string{"stack", "select"}
 
 // What the Automation API runs after an operation: for the history's last entry,
 // which no run reads; for the outputs, secrets masked; and for them in clear.

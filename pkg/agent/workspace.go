@@ -181,16 +181,20 @@ func (w *workspace) install(ctx context.Context) error {
 	return w.local.Install(ctx, &auto.InstallOptions{Stdout: w.streams.out, Stderr: w.streams.err})
 }
 
-// selectStack selects the stack, or creates it if it is missing and may be.
+// selectStack selects the stack, or creates it if it is missing and may be. The CLI
+// does both in one start; the Automation API would start it twice.
 func (w *workspace) selectStack(ctx context.Context) error {
 	name := w.spec.Stack.Name
+	if create := w.spec.Stack.Create; create == nil || *create {
+		w.cli.selecting = []string{"--create"}
+		if provider := w.spec.Stack.SecretsProvider; provider != "" {
+			w.cli.selecting = append(w.cli.selecting, "--secrets-provider", provider)
+		}
+	}
 	stack, err := auto.SelectStack(ctx, name, w.local)
 	if err != nil && auto.IsSelectStack404Error(err) {
-		if create := w.spec.Stack.Create; create != nil && !*create {
-			return faultf(autov1alpha1.ReasonWorkspaceFailed,
-				"The stack %s does not exist and may not be created: create it with pulumi stack init, or allow that it is created", name)
-		}
-		stack, err = auto.NewStack(ctx, name, w.local)
+		return faultf(autov1alpha1.ReasonWorkspaceFailed,
+			"The stack %s does not exist and may not be created: create it with pulumi stack init, or allow that it is created", name)
 	}
 	w.stack = stack
 	return err

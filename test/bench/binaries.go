@@ -20,7 +20,7 @@ import (
 
 // binaries measures each function's program: size, links, and the time from its
 // start to its first answer.
-func binaries(ctx context.Context, e *dev.Environment, dir string) ([]row, error) {
+func binaries(ctx context.Context, e *dev.Environment, _, dir string) ([]row, error) {
 	folders, err := filepath.Glob("functions/*")
 	if err != nil {
 		return nil, err

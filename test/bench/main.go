@@ -67,11 +67,14 @@ func measure(ctx context.Context, bin, dir string) ([]row, error) {
 		}
 		rows = append(rows, more...)
 	}
-	more, err := binaries(ctx, e, dir)
-	if err != nil {
-		return nil, err
+	for _, part := range []func(context.Context, *dev.Environment, string, string) ([]row, error){traced, binaries} {
+		more, err := part(ctx, e, bin, dir)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
 	}
-	return append(rows, more...), nil
+	return rows, nil
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }

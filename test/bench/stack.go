@@ -43,11 +43,7 @@ func applyToReady(ctx context.Context, e *dev.Environment, bin string) ([]row, e
 	if err != nil {
 		return nil, err
 	}
-	program := &pulumiv1.Program{
-		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
-		Program:    pulumiv1.ProgramSpec{Outputs: map[string]apiextensionsv1.JSON{"message": {Raw: []byte(`"hello"`)}}},
-	}
-	if _, err := client.PulumiV1().Programs(namespace).Create(ctx, program, metav1.CreateOptions{}); err != nil {
+	if err := program(ctx, client); err != nil {
 		return nil, err
 	}
 	var ready, bare []time.Duration
@@ -68,6 +64,15 @@ func applyToReady(ctx context.Context, e *dev.Environment, bin string) ([]row, e
 		{"bare pulumi up of the same", seconds(median(bare)), how + ", stack exists"},
 		{"the difference", seconds(median(ready) - median(bare)), ""},
 	}, nil
+}
+
+// program makes the Program of all Stacks here.
+func program(ctx context.Context, client versioned.Interface) error {
+	_, err := client.PulumiV1().Programs(namespace).Create(ctx, &pulumiv1.Program{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
+		Program:    pulumiv1.ProgramSpec{Outputs: map[string]apiextensionsv1.JSON{"message": {Raw: []byte(`"hello"`)}}},
+	}, metav1.CreateOptions{})
+	return err
 }
 
 func oneStack(ctx context.Context, client versioned.Interface, name string) (time.Duration, error) {
