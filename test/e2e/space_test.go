@@ -37,6 +37,19 @@ const (
 type space struct {
 	*testing.T
 	namespace string
+	why       string // what it failed with
+}
+
+// Fatalf says again at the end why the test has failed, below all that is told then.
+func (s *space) Fatalf(format string, args ...any) {
+	s.Helper()
+	s.why = fmt.Sprintf(format, args...)
+	s.T.Fatal(s.why)
+}
+
+func (s *space) Fatal(args ...any) {
+	s.Helper()
+	s.Fatalf("%s", fmt.Sprint(args...))
 }
 
 func newSpace(t *testing.T) *space {
@@ -68,6 +81,7 @@ func (s *space) leave() {
 		}
 		out, _ := s.command(ctx, "", "logs", "-n", systemNamespace, "-l", "serving.knative.dev/service", "-c", "user-container", "--tail=60", "--prefix").CombinedOutput()
 		s.Logf("functions:\n%s", out)
+		s.Logf("it failed with: %s", s.why)
 	}
 	_ = s.command(ctx, "", "annotate", "stacks", "--all", pulumiv1.AnnotationLetGo+"=true", "--overwrite").Run()
 	_ = s.command(ctx, "", "delete", "stacks", "--all", "--timeout=60s").Run()
@@ -97,11 +111,20 @@ func exists(path string) bool {
 
 func (s *space) kubectl(args ...string) string {
 	s.Helper()
+	out, err := s.try(args...)
+	if err != nil {
+		s.Fatalf("%v", err)
+	}
+	return out
+}
+
+// try is kubectl where it may fail, and be tried again.
+func (s *space) try(args ...string) (string, error) {
 	out, err := s.command(s.Context(), "", args...).CombinedOutput()
 	if err != nil {
-		s.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
+	return string(out), nil
 }
 
 func (s *space) apply(manifest string) {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,8 +21,8 @@ func TestTheSamplesOfSubscribers(t *testing.T) {
 	s := newSpace(t)
 	notify, chained := s.resolved("notify"), s.resolved("chained")
 	t.Cleanup(func() { s.unsubscribe("notify", "chained") })
-	s.apply(notify)
-	s.apply(chained)
+	s.applyAnywhere(notify)
+	s.applyAnywhere(chained)
 	limit := "--timeout=" + patience.String()
 	s.kubectl("wait", "ksvc/notify", "ksvc/chained", "--for=condition=Ready", limit)
 	s.kubectl("wait", "-n", systemNamespace, "trigger/notify", "trigger/chained", "--for=condition=Ready", limit)
@@ -32,11 +33,14 @@ func TestTheSamplesOfSubscribers(t *testing.T) {
 		if isReady(app) && string(app.Status.Outputs["message"].Raw) == `"Runs in 10.0.0.0/24"` {
 			return nil
 		}
-		s.kubectl("annotate", "stack", "network", "--overwrite", pulumiv1.AnnotationReconcileRequest+"=again")
-		return fmt.Errorf("it is %s", summary(app))
+		_, err := s.try("annotate", "stack", "network", "--overwrite", pulumiv1.AnnotationReconcileRequest+"=again")
+		return errors.Join(fmt.Errorf("it is %s", summary(app)), err)
 	})
 	s.within(patience, "notify prints what became of app", func() error {
-		log := s.kubectl("logs", "-l", "serving.knative.dev/service=notify", "-c", "notify", "--tail=-1")
+		log, err := s.try("logs", "-l", "serving.knative.dev/service=notify", "-c", "notify", "--tail=-1")
+		if err != nil {
+			return err
+		}
 		if want := "Stack " + s.namespace + "/app succeeded"; !strings.Contains(log, want) {
 			return fmt.Errorf("it has printed %q, want %q", log, want)
 		}
@@ -57,6 +61,17 @@ func (s *space) resolved(sample string) string {
 		s.Fatalf("ko resolve: %v\n%s", err, said.String())
 	}
 	return strings.NewReplacer("namespace: default", "namespace: "+s.namespace, "value: default", "value: "+s.namespace).Replace(string(manifest))
+}
+
+// applyAnywhere applies objects that are in the namespaces that they name: a
+// kubectl that is told of one refuses those of others.
+func (s *space) applyAnywhere(manifest string) {
+	s.Helper()
+	c := exec.CommandContext(s.Context(), kubectlPath(), "apply", "-f", "-")
+	c.Stdin = strings.NewReader(manifest)
+	if out, err := c.CombinedOutput(); err != nil {
+		s.Fatalf("kubectl apply: %v\n%s", err, out)
+	}
 }
 
 // unsubscribe deletes the Triggers, which are in the Broker's namespace.
