@@ -5,6 +5,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	grafana "github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	queries "github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
 // dashboard is what is looked at of Grafana's model.
@@ -15,6 +22,40 @@ type dashboard struct {
 	}
 	Templating struct {
 		List []struct{ Name, Type, Query string }
+	}
+}
+
+// TestTheDashboardIsOneOfGrafana holds it to Grafana's own schema: a field that is not
+// in it, that lacks or has another type is told, in panels and queries too.
+func TestTheDashboardIsOneOfGrafana(t *testing.T) {
+	known := cog.NewRuntime()
+	known.RegisterPanelcfgVariant(stat.VariantConfig())
+	known.RegisterPanelcfgVariant(table.VariantConfig())
+	known.RegisterPanelcfgVariant(timeseries.VariantConfig())
+	known.RegisterDataqueryVariant(queries.VariantConfig())
+	text, err := os.ReadFile(shipped("dashboard.json"))
+	must(t, err)
+	for name, c := range map[string]struct {
+		old, now string
+		valid    bool
+	}{
+		"As it is shipped":             {valid: true},
+		"A field that nobody knows":    {old: `"schemaVersion"`, now: `"schemaversion"`},
+		"An option that nobody knows":  {old: `"colorMode"`, now: `"colourMode"`},
+		"An option of another type":    {old: `"showHeader": true`, now: `"showHeader": "yes"`},
+		"A query's part of no meaning": {old: `"instant": true`, now: `"instance": true`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := strings.Replace(string(text), c.old, c.now, 1)
+			if (changed == string(text)) != c.valid {
+				t.Fatalf("the dashboard has no %s", c.old)
+			}
+			var d grafana.Dashboard
+			err := d.UnmarshalJSONStrict([]byte(changed)) // what is valid gives an empty list of errors
+			if valid := err == nil || err.Error() == ""; valid != c.valid {
+				t.Errorf("valid = %v: %v", valid, err)
+			}
+		})
 	}
 }
 
