@@ -46,6 +46,14 @@ func TestFailuresHaveAReasonAndReadableWords(t *testing.T) {
 			program: "name: app\nruntime: yaml\noutputs:\n  a: ${x\n",
 			want:    ending{"failed", "UpdateFailed", "The program is not valid: error: Pulumi.yaml:4,6-9: unterminated interpolation"},
 		},
+		"A program with such an expression that is not installed first": {
+			program: "name: app\nruntime: yaml\noutputs:\n  a: ${x\n", change: func(p *pod) { p.unset = noAcquisition },
+			want: ending{"failed", "UpdateFailed", "The program is not valid: error: Pulumi.yaml:4,6-9: unterminated interpolation"},
+		},
+		"A program of the wrong shape that is not installed first": {
+			program: "name: app\nruntime: yaml\nresources: [1]\n", change: func(p *pod) { p.unset = noAcquisition },
+			want: ending{"failed", "UpdateFailed", "The program is not valid: error: Pulumi.yaml:3,12-14: resources must be an object"},
+		},
 		"A resource that fails is named": {
 			program: "name: app\nruntime: yaml\nresources:\n  other: {type: pulumi:pulumi:StackReference, properties: {name: organization/no/dev}}\n",
 			want:    ending{"failed", "UpdateFailed", "pulumi:pulumi:StackReference (other): error: unknown stack \"organization/no/dev\""},
@@ -70,7 +78,7 @@ func TestFailuresHaveAReasonAndReadableWords(t *testing.T) {
 				" need 3.202.0 or newer: use an image with a newer CLI, or strings"},
 		},
 		"A CLI that cannot install": {
-			program: hello, change: func(p *pod) {
+			program: packaged, change: func(p *pod) {
 				p.fakeCLI("3.276.0", `if [ "$2" = install ]; then echo "error: no network" >&2; exit 1; fi`)
 			},
 			want: ending{"failed", "WorkspaceFailed", "The project's dependencies cannot be installed: error: no network"},
@@ -206,7 +214,7 @@ func TestNoSecretIsInTheArgumentsOfAnyCLI(t *testing.T) {
 
 func TestAStopWhileInstallingCancelsBeforeTheStackIsTouched(t *testing.T) {
 	t.Parallel()
-	p := newPod(t, t.TempDir(), autov1alpha1.UpType, hello)
+	p := newPod(t, t.TempDir(), autov1alpha1.UpType, packaged)
 	p.fakeCLI("3.276.0", `if [ "$2" = install ]; then
   trap 'echo interrupted >>"$HOME/signals"; exit 1' INT; touch "$HOME/installing"; while :; do sleep 0.01; done
 fi`)

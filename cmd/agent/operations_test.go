@@ -26,6 +26,10 @@ outputs:
   hush: {"fn::secret": hunter2hunter2}
 `
 
+// packaged is a program with something to install.
+const packaged = hello + `packages: {some: some@1.0.0}
+`
+
 const configured = `name: app
 runtime: yaml
 config:
@@ -65,7 +69,7 @@ func TestUpReportsItsOutputs(t *testing.T) {
 	if finished.PulumiVersion == "" {
 		t.Error("the report has no version of pulumi")
 	}
-	for _, phase := range run.Phases {
+	for _, phase := range []string{run.PhaseFetch, run.PhaseInstall, run.PhaseSelect, run.PhaseOperation} {
 		if finished.Phases[phase] <= 0 {
 			t.Errorf("the report does not say how long %s took: %v", phase, finished.Phases)
 		}
@@ -287,22 +291,42 @@ func TestARunThatIsSettledOtherwiseIsLeft(t *testing.T) {
 func TestTheCLIIsStartedOnlyForWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
+		program      string
+		unset        string
 		shown, clear string
 		want         event.Output
 		commands     string
 	}{
 		"Outputs in clear are read once": {
+			program: hello, unset: noAcquisition,
 			shown: `{"a":"b"}`, clear: `{"a":"never read"}`, want: event.Output{Value: json.RawMessage(`"b"`)},
+			commands: "stack select, up, stack output",
+		},
+		"A program of another language is installed": {
+			program: "name: app\nruntime: nodejs\n", unset: noAcquisition,
+			shown: `{"a":"b"}`, want: event.Output{Value: json.RawMessage(`"b"`)},
+			commands: "install, stack select, up, stack output",
+		},
+		"A program with packages is installed": {
+			program: packaged, unset: noAcquisition,
+			shown: `{"a":"b"}`, want: event.Output{Value: json.RawMessage(`"b"`)},
+			commands: "install, stack select, up, stack output",
+		},
+		"A program whose plugins an operation may not install is installed": {
+			program: hello,
+			shown:   `{"a":"b"}`, want: event.Output{Value: json.RawMessage(`"b"`)},
 			commands: "install, stack select, up, stack output",
 		},
 		"Outputs that are masked are read again": {
+			program: hello, unset: noAcquisition,
 			shown: `{"a":{"b":"[secret]"}}`, clear: `{"a":{"b":"hunter2"}}`, want: event.Output{Value: json.RawMessage(`{"b":"hunter2"}`), Secret: true},
-			commands: "install, stack select, up, stack output, stack output",
+			commands: "stack select, up, stack output, stack output",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPod(t, t.TempDir(), autov1alpha1.UpType, hello)
+			p := newPod(t, t.TempDir(), autov1alpha1.UpType, c.program)
+			p.unset = c.unset
 			p.fakeCLI("3.276.0", `case "$*" in
 				*"stack output"*--show-secrets*) echo '`+c.clear+`'; exit 0;;
 				*"stack output"*) echo '`+c.shown+`'; exit 0;;

@@ -100,6 +100,9 @@ func repository(t *testing.T) string {
 	}
 }
 
+// noAcquisition has the CLI's operations install no plugin.
+const noAcquisition = "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"
+
 // environment of a container: nothing of the developer's own.
 func (p *pod) environment(container string) []string {
 	env := []string{
@@ -112,7 +115,7 @@ func (p *pod) environment(container string) []string {
 		"PULUMI_ENV=" + filepath.Join(p.root, run.EnvFile),
 		"PULUMI_BACKEND_URL=file://" + p.state,
 		"PULUMI_CONFIG_PASSPHRASE=" + passphrase,
-		"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true",
+		noAcquisition + "=true",
 	}
 	env = append(env, p.more...)
 	return slices.DeleteFunc(env, func(entry string) bool { return p.unset != "" && strings.HasPrefix(entry, p.unset+"=") })

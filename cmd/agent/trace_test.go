@@ -105,7 +105,7 @@ func TestASpanTellsNoValue(t *testing.T) {
 	for _, s := range c.spans {
 		names[s.GetName()] = s
 	}
-	for _, name := range []string{"fetch", "run", "install", "select", "config", "operation", "report finished", "pulumi"} {
+	for _, name := range []string{"fetch", "run", "select", "config", "operation", "report finished", "pulumi"} {
 		if names[name] == nil {
 			t.Errorf("there is no span %q", name)
 		}

@@ -88,6 +88,9 @@ func (w *workspace) faultOfOperation(p progress, e ended) error {
 			return f
 		}
 	}
+	if f := faultOfProgram(words); f != nil {
+		return f
+	}
 	return faultf(autov1alpha1.ReasonUpdateFailed, "%s", hinted(words))
 }
 

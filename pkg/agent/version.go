@@ -12,7 +12,7 @@ import (
 
 // Oldest versions of the CLI, by what they are needed for.
 var (
-	// oldestForRuns has "pulumi install", with which each run begins.
+	// oldestForRuns has "pulumi install".
 	oldestForRuns = semver.MustParse("3.91.0")
 	// oldestForJSON has "pulumi config set-all --json".
 	oldestForJSON = semver.MustParse("3.202.0")

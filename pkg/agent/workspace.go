@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/auto"
+	project "github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 
 	autov1alpha1 "github.com/updraft-dev/updraft/pkg/apis/auto/v1alpha1"
 	"github.com/updraft-dev/updraft/pkg/run"
@@ -32,6 +33,9 @@ type workspace struct {
 	streams streams
 	// project and runtime of the program.
 	project, runtime string
+	// installs says that the program has something to install that the operation
+	// would not.
+	installs bool
 	// borrowed is the stack's configuration in a folder that is not the run's
 	// own, as it was.
 	borrowed *keptFile
@@ -53,7 +57,7 @@ func openWorkspace(ctx context.Context, c Config, spec run.Spec, cli *command) (
 	}
 	w := &workspace{
 		cli: cli, local: local, spec: spec, streams: streams{out: c.Stdout, err: c.Stderr},
-		project: settings.Name.String(), runtime: settings.Runtime.Name(),
+		project: settings.Name.String(), runtime: settings.Runtime.Name(), installs: needsInstall(settings, cli.env),
 	}
 	if spec.Source.Local != nil {
 		name := spec.Stack.Name[strings.LastIndex(spec.Stack.Name, "/")+1:]
@@ -63,6 +67,18 @@ func openWorkspace(ctx context.Context, c Config, spec run.Spec, cli *command) (
 	}
 	return w, nil
 }
+
+// needsInstall is false for a Pulumi YAML program without packages of its own: that
+// language has no dependencies to install, and each operation installs the plugins
+// that it lacks by itself, if it may. To find that out the CLI would be started for
+// 0.3 s.
+func needsInstall(settings *project.Project, env environment) bool {
+	forbidden, _ := env.lookup(envNoAcquisition)
+	return settings.Runtime.Name() != "yaml" || len(settings.Packages) > 0 || forbidden != ""
+}
+
+// envNoAcquisition has operations install no plugin; "pulumi install" does all the same.
+const envNoAcquisition = "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"
 
 // leave gives back what is not the run's own. Any other workspace is new for
 // each run; a local folder may be in a volume that outlives it, and what one
@@ -110,13 +126,17 @@ func reasonOf(err error) error {
 func (w *workspace) prepare(ctx context.Context, settings []setting) error {
 	for _, step := range []struct {
 		phase, what string
+		needed      bool
 		do          func(context.Context) error
 	}{
-		{run.PhaseInstall, "The project's dependencies cannot be installed", w.install},
-		{run.PhaseSelect, "The stack cannot be selected", w.selectStack},
-		{run.PhaseConfig, "The configuration cannot be set", func(ctx context.Context) error { return w.configure(ctx, settings) }},
-		{run.PhaseEnvironments, "The environments cannot be added", w.addEnvironments},
+		{run.PhaseInstall, "The project's dependencies cannot be installed", w.installs, w.install},
+		{run.PhaseSelect, "The stack cannot be selected", true, w.selectStack},
+		{run.PhaseConfig, "The configuration cannot be set", len(settings) > 0, func(ctx context.Context) error { return w.configure(ctx, settings) }},
+		{run.PhaseEnvironments, "The environments cannot be added", len(w.spec.Stack.Environment) > 0, w.addEnvironments},
 	} {
+		if !step.needed {
+			continue
+		}
 		err := w.cli.tracing.phase(ctx, step.phase, func(ctx context.Context) error {
 			last, err := w.cli.try(func() error { return step.do(ctx) })
 			if err != nil {
@@ -149,15 +169,27 @@ func (w *workspace) faultOfStep(what string, last ended, err error) error {
 	if f := faultOfBackend(w.spec.Stack.Name, last.stderr, words); f != nil {
 		return f
 	}
-	if mistake.MatchString(words) { // whichever step came upon it
-		return faultf(autov1alpha1.ReasonUpdateFailed, "The program is not valid: %s", strings.TrimRight(words, "; \n"))
+	if f := faultOfProgram(words); f != nil { // whichever step came upon it
+		return f
 	}
 	return faultf(autov1alpha1.ReasonWorkspaceFailed, "%s: %s", what, hinted(words))
 }
 
+// faultOfProgram tells that a program cannot be read; nil is another error.
+func faultOfProgram(words string) *fault {
+	if !mistake.MatchString(words) {
+		return nil
+	}
+	words = strings.Replace(words, lookingForPackages, "", 1)
+	return faultf(autov1alpha1.ReasonUpdateFailed, "The program is not valid: %s", strings.TrimRight(words, "; \n"))
+}
+
 // mistake is how the CLI tells where in a Pulumi YAML program something is wrong,
-// when it looks there for the providers to install.
-var mistake = regexp.MustCompile(`(?m)^(?:error: )?Pulumi\.ya?ml:\d+,\d+`)
+// when it looks there for the providers to install: an install says just that, an
+// operation what it was about.
+var mistake = regexp.MustCompile(`(?m)^(?:error: )?(?:` + lookingForPackages + `)?Pulumi\.ya?ml:\d+,\d+`)
+
+const lookingForPackages = "failed to discover package requirements: "
 
 // tokenTexts are the errors of a backend that does not take the access token.
 var tokenTexts = []string{"invalid access token", "[401] Unauthorized", "Unauthorized: No credentials provided or are invalid",
@@ -214,8 +246,5 @@ func (w *workspace) configure(ctx context.Context, settings []setting) error {
 }
 
 func (w *workspace) addEnvironments(ctx context.Context) error {
-	if len(w.spec.Stack.Environment) == 0 {
-		return nil
-	}
 	return w.stack.AddEnvironments(ctx, w.spec.Stack.Environment...)
 }

@@ -111,7 +111,6 @@ var wanted = []struct{ span, below string }{
 	{"updraft-agent: fetch", "updraft-update: look at Update"},
 	{"updraft-agent: run", "updraft-update: look at Update"},
 	{"updraft-agent: report taken", "updraft-agent: run"},
-	{"updraft-agent: install", "updraft-agent: run"},
 	{"updraft-agent: select", "updraft-agent: run"},
 	{"updraft-agent: config", "updraft-agent: run"},
 	{"updraft-agent: operation", "updraft-agent: run"},
