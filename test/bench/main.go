@@ -5,11 +5,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"text/tabwriter"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"github.com/updraft-dev/updraft/cmd/updraft/dev"
 	"github.com/updraft-dev/updraft/pkg/local/pods"
@@ -22,6 +25,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == dev.PodSupervisor {
 		os.Exit(pods.Supervise(os.Args[2:]))
 	}
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // watches that end with their environment
 	if err := bench(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
