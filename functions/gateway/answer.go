@@ -13,14 +13,15 @@ import (
 // statuses are the HTTP answers to problems. A Broker brings an event back that
 // is answered 404, 409 or 503, and no other.
 var statuses = map[request.Why]int{
-	request.Malformed:            http.StatusBadRequest,
-	request.Unauthenticated:      http.StatusUnauthorized,
-	request.Forbidden:            http.StatusForbidden,
-	request.NotFound:             http.StatusNotFound,
-	request.MethodNotAllowed:     http.StatusMethodNotAllowed,
-	request.Conflict:             http.StatusConflict,
-	request.NoWorkspace:          http.StatusConflict,
-	request.NothingToCancel:      http.StatusConflict,
+	request.Malformed:        http.StatusBadRequest,
+	request.Unauthenticated:  http.StatusUnauthorized,
+	request.Forbidden:        http.StatusForbidden,
+	request.NotFound:         http.StatusNotFound,
+	request.MethodNotAllowed: http.StatusMethodNotAllowed,
+	request.Conflict:         http.StatusConflict,
+	request.NoWorkspace:      http.StatusConflict,
+	// Brought back, it would cancel a later run.
+	request.NothingToCancel:      http.StatusUnprocessableEntity,
 	request.IdentityUsed:         http.StatusUnprocessableEntity,
 	request.TooLarge:             http.StatusRequestEntityTooLarge,
 	request.UnsupportedMediaType: http.StatusUnsupportedMediaType,
