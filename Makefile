@@ -187,8 +187,8 @@ bench: $(NEEDED) $(COLLECTOR) build ## Measure what a user waits for and what an
 	@go run ./test/bench
 
 .PHONY: bench-cluster
-bench-cluster: ## Measure on KUBECONFIG's cluster, on which Updraft is installed, and say where the time goes
-	@go run ./test/bench/cluster $(BENCH_FLAGS)
+bench-cluster: $(NEEDED) build $(BIN)/ko ## Measure what is installed on KUBECONFIG's cluster, or install on make cluster's, and say where the time goes
+	@hack/bench-cluster.sh $(BENCH_FLAGS)
 
 .PHONY: generate
 generate: $(GENERATORS) ## Generate deepcopy functions, CRDs, the clientset, the runbook's table, schemas of events

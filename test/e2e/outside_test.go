@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -72,6 +73,7 @@ type answer struct {
 	Status int
 	Header http.Header
 	Body   string
+	Took   time.Duration // until its header came
 }
 
 // send sends a request from outside.
@@ -176,9 +178,11 @@ func TestTheGatewayTakesEventsFromOutside(t *testing.T) {
 	s.awaitZero()
 	good := token("ci", "updraft-gateway")
 	for i := range 5 {
-		if got := send(good, "build-1", about); got.Status != http.StatusAccepted {
+		got := send(good, "build-1", about)
+		if got.Status != http.StatusAccepted {
 			t.Fatalf("event %d: the answer is %+v", i+1, got)
 		}
+		t.Logf("event %d was answered after %s", i+1, got.Took)
 	}
 	s.await(patience, "app", "has run once more", func(stack *pulumiv1.Stack) bool {
 		return isReady(stack) && stack.Status.LastUpdate.Name != first.Status.LastUpdate.Name

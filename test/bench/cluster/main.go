@@ -68,6 +68,10 @@ func bench(ctx context.Context, warm, zero, many int) (err error) {
 	}
 	results := map[string]map[string][]timeline{"warm": {}, "from zero": {}}
 	defer func() { show(results) }() // of what there is, if it is stopped: from zero takes long
+	// The node has the images then.
+	if _, err := s.measure(ctx, "first", changes[0]); err != nil {
+		return err
+	}
 	if many > 0 {
 		took, err := s.manyAtOnce(ctx, many)
 		if err != nil {

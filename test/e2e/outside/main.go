@@ -110,7 +110,9 @@ func send(w http.ResponseWriter, r *http.Request) {
 	for key, value := range asked.Header {
 		request.Header.Set(key, value)
 	}
+	sent := time.Now()
 	response, err := http.DefaultClient.Do(request)
+	took := time.Since(sent)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -121,7 +123,7 @@ func send(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	answer := map[string]any{"Status": response.StatusCode, "Header": response.Header, "Body": string(body)}
+	answer := map[string]any{"Status": response.StatusCode, "Header": response.Header, "Body": string(body), "Took": took}
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
