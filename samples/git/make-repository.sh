@@ -4,6 +4,9 @@
 #
 #   samples/git/make-repository.sh DIR
 #   kubectl apply -f DIR/stack.yaml
+#
+# It is for make dev, which sees this machine's folders. On a cluster, push the
+# repository to a server that pods can reach, and make its URL the projectRepo.
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
