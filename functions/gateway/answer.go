@@ -11,16 +11,16 @@ import (
 )
 
 // statuses are the HTTP answers to problems. A Broker brings an event back that
-// is answered 404, 409 or 503, and no other.
+// is answered 404, 409 or 503, and no other: a cancel of nothing, brought back, would
+// cancel a later run.
 var statuses = map[request.Why]int{
-	request.Malformed:        http.StatusBadRequest,
-	request.Unauthenticated:  http.StatusUnauthorized,
-	request.Forbidden:        http.StatusForbidden,
-	request.NotFound:         http.StatusNotFound,
-	request.MethodNotAllowed: http.StatusMethodNotAllowed,
-	request.Conflict:         http.StatusConflict,
-	request.NoWorkspace:      http.StatusConflict,
-	// Brought back, it would cancel a later run.
+	request.Malformed:            http.StatusBadRequest,
+	request.Unauthenticated:      http.StatusUnauthorized,
+	request.Forbidden:            http.StatusForbidden,
+	request.NotFound:             http.StatusNotFound,
+	request.MethodNotAllowed:     http.StatusMethodNotAllowed,
+	request.Conflict:             http.StatusConflict,
+	request.NoWorkspace:          http.StatusConflict,
 	request.NothingToCancel:      http.StatusUnprocessableEntity,
 	request.IdentityUsed:         http.StatusUnprocessableEntity,
 	request.TooLarge:             http.StatusRequestEntityTooLarge,

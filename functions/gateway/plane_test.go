@@ -570,8 +570,7 @@ func (p *place) cannot(token string) {
 		says   string
 	}{
 		"preview": {http.StatusConflict, "has no Workspace"},
-		// A Broker brings 409 back: what was to cancel nothing would cancel a later run.
-		"cancel": {http.StatusUnprocessableEntity, "nothing to cancel"},
+		"cancel":  {http.StatusUnprocessableEntity, "nothing to cancel"},
 	} {
 		if got := p.post(p.strict, token, ask(operation, operation, "team/bare")); got.status != c.status || !strings.Contains(got.problem.Detail, c.says) {
 			p.Errorf("%s: %+v", operation, got)
