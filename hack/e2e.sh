@@ -10,32 +10,21 @@
 # and metrics are tested. With KEEP=1 what was installed stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-kubectl=$PWD/.bin/kubectl
-began=$(date +%s)
-say() { printf '%s (%d s after the start)\n' "$*" $(($(date +%s) - began)); }
+. hack/on-cluster.sh
 
 if [ -z "${KUBECONFIG:-}" ]; then
-	make --no-print-directory cluster
-	. .cluster/env
-	programs=.bin/pulumi,.bin/pulumi-language-yaml
-	if [ -e .bin/pulumi-resource-kubernetes ]; then programs+=,.bin/pulumi-resource-kubernetes; fi
-	image() { .bin/cluster/images -registry "$KO_DOCKER_REPO" -known ".cluster/images/$1.known" "$1=$2" | awk '{print $2}'; }
-	RUN_IMAGE=$(image run "$programs")
+	make_cluster
 	COLLECTOR_IMAGE=$(image collector .bin/collector)
 	export COLLECTOR_IMAGE
 fi
 
-# The trace of a change holds Knative's own spans if its tracing is on, which its
-# programs read when they start. Another cluster's Knative is not touched.
-collector=http://collector.updraft-e2e-traces.svc.cluster.local:4318/v1
-tracing="tracing-protocol: http/protobuf, tracing-endpoint: \"$collector/traces\", tracing-sampling-rate: \"1\""
-metrics="metrics-protocol: http/protobuf, metrics-endpoint: \"$collector/metrics\""
-if [ -n "${COLLECTOR_IMAGE:-}" ] && ! "$kubectl" -n knative-eventing get configmap config-observability -o yaml | grep -q "$collector/traces"; then
-	say "Turning Knative's tracing on"
-	"$kubectl" -n knative-eventing patch configmap config-observability --type merge -p "data: {$tracing}"
-	deployments=(deployment/eventing-controller deployment/mt-broker-ingress deployment/mt-broker-filter deployment/imc-dispatcher)
-	"$kubectl" -n knative-eventing rollout restart "${deployments[@]}"
-	"$kubectl" -n knative-eventing rollout status "${deployments[@]}" --timeout=180s
+# The trace of a change holds Knative's own spans if its tracing is on.
+observability=
+if [ -n "${COLLECTOR_IMAGE:-}" ]; then
+	collector=http://collector.updraft-e2e-traces.svc.cluster.local:4318/v1
+	observability="tracing-protocol: http/protobuf, tracing-endpoint: \"$collector/traces\", tracing-sampling-rate: \"1\""
+	knative_tracing "$observability"
+	observability+=", metrics-protocol: http/protobuf, metrics-endpoint: \"$collector/metrics\""
 fi
 
 # The overlay is where kustomize finds config from.
@@ -43,35 +32,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 found=
 if "$kubectl" get namespace updraft-system >/dev/null 2>&1; then found=1; else go run ./test/objects/list >"$work/before"; fi
-
-say "Installing: functions scale to zero after seconds, the image of runs is ${RUN_IMAGE:-the default}"
-mkdir "$work/overlay"
-cat >"$work/overlay/kustomization.yaml" <<E
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-sortOptions: {order: fifo}
-resources: [$(realpath --relative-to="$work/overlay" config)]
-patches:
-- target: {group: serving.knative.dev, kind: Service}
-  patch: |
-    apiVersion: serving.knative.dev/v1
-    kind: Service
-    metadata: {name: any}
-    spec: {template: {metadata: {annotations: {autoscaling.knative.dev/window: 6s}}}}
-- target: {kind: ConfigMap, name: config-updraft}
-  patch: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: any}
-    data: {${RUN_IMAGE:+default-run-image: "$RUN_IMAGE"}}
-- target: {kind: ConfigMap, name: config-observability}
-  patch: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: any}
-    data: {${COLLECTOR_IMAGE:+$tracing, $metrics}}
-E
-make --no-print-directory install OVERLAY="$work/overlay" KO_FLAGS="${KO_FLAGS:-}"
+install_updraft "$work/overlay" "$observability"
 
 say "Testing"
 OUTSIDE_IMAGE=$(.bin/ko build --base-import-paths --sbom=none ${KO_FLAGS:-} ./test/e2e/outside)

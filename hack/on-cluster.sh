@@ -1,4 +1,4 @@
-# Sourced by bench-cluster.sh: the cluster that they use, and how
+# Sourced by e2e.sh and bench-cluster.sh: the cluster that they use, and how
 # Updraft is installed on it. Wants the root of the repository as its folder.
 kubectl=$PWD/.bin/kubectl
 began=$(date +%s)
