@@ -225,7 +225,7 @@ func TestRequestsEndInRuns(t *testing.T) {
 			switch got := u.send("cancel", "5", "hello"); got.StatusCode {
 			case http.StatusAccepted:
 				return nil
-			case http.StatusConflict:
+			case http.StatusUnprocessableEntity: // it has not begun
 				return errors.New(got.Status)
 			default:
 				t.Fatal(got.Status)
