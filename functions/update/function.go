@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -55,7 +56,7 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	}
 }
 
-// lookAtStack looks at the Update that a Stack's annotation asks to cancel, and at
+// lookAtStack looks at the Updates that a Stack's annotation asks to cancel, and at
 // the claimed one if the Stack has changed since: it may have become needless.
 func (f *Function) lookAtStack(ctx context.Context, about event.Ref) error {
 	s, err := record.Found(f.Clients.Pulumi.PulumiV1().Stacks(about.Namespace).Get(ctx, about.Name, metav1.GetOptions{}))
@@ -65,14 +66,14 @@ func (f *Function) lookAtStack(ctx context.Context, about event.Ref) error {
 	if s == nil {
 		return nil
 	}
-	canceled := s.Annotations[pulumiv1.AnnotationCancel]
-	if canceled != "" {
-		if err := f.look(ctx, event.Ref{Kind: event.KindUpdate, Namespace: about.Namespace, Name: canceled}); err != nil {
+	canceled := s.AsksToCancel()
+	for _, name := range canceled {
+		if err := f.look(ctx, event.Ref{Kind: event.KindUpdate, Namespace: about.Namespace, Name: name}); err != nil {
 			return err
 		}
 	}
 	claim := s.Status.CurrentUpdate
-	if claim == nil || claim.Name == canceled || claim.Generation == s.Generation && claim.ReconcileRequest == s.Annotations[pulumiv1.AnnotationReconcileRequest] {
+	if claim == nil || slices.Contains(canceled, claim.Name) || claim.Generation == s.Generation && claim.ReconcileRequest == s.Annotations[pulumiv1.AnnotationReconcileRequest] {
 		return nil
 	}
 	return f.look(ctx, event.Ref{Kind: event.KindUpdate, Namespace: about.Namespace, Name: claim.Name})

@@ -52,9 +52,9 @@ func Needs(r Request, w World) []string {
 	case r.Operation != Cancel:
 		return nil
 	case r.Update != "":
-		return []string{r.Update}
+		return append(w.Stack.AsksToCancel(), r.Update)
 	default:
-		return running(w)
+		return append(w.Stack.AsksToCancel(), running(w)...)
 	}
 }
 
@@ -98,8 +98,12 @@ func repeated(r Request, w World) Verdict {
 	switch {
 	case r.Operation.Creates():
 		v.About = UpdateName(r)
+	case r.Operation == Cancel && r.Update != "":
+		v.About = r.Update
 	case r.Operation == Cancel:
-		v.About = w.Stack.Annotations[pulumiv1.AnnotationCancel]
+		if names := w.Stack.AsksToCancel(); len(names) == 1 {
+			v.About = names[0]
+		}
 	}
 	return v
 }
@@ -131,23 +135,37 @@ func cancel(r Request, w World) (Verdict, *Problem) {
 	if problem != nil {
 		return Verdict{}, problem
 	}
-	return Verdict{About: name, Annotations: annotations(r, w, pulumiv1.AnnotationCancel, name)}, nil
+	// Those that were asked for before and have not ended stay: the function that
+	// stops runs may not have seen them yet.
+	var names []string
+	for _, before := range w.Stack.AsksToCancel() {
+		if before != name && goesOn(w, before) {
+			names = append(names, before)
+		}
+	}
+	return Verdict{About: name, Annotations: annotations(r, w, pulumiv1.AnnotationCancel, strings.Join(append(names, name), ","))}, nil
+}
+
+// goesOn says whether an Update has not ended. One that the Stack claims need not
+// have been created.
+func goesOn(w World, name string) bool {
+	if u := w.Updates[name]; u != nil {
+		return !u.Settled() && u.Spec.WorkspaceName == w.Stack.Name
+	}
+	return w.Stack.Status.CurrentUpdate != nil && w.Stack.Status.CurrentUpdate.Name == name
 }
 
 // target is the Update to cancel: the one that is named, or else the one that
 // runs, or else the one that the Stack claims, which need not have been created.
 func target(r Request, w World) (string, *Problem) {
 	if r.Update != "" {
-		u := w.Updates[r.Update]
-		if u == nil || u.Settled() || u.Spec.WorkspaceName != w.Stack.Name {
+		if w.Updates[r.Update] == nil || !goesOn(w, r.Update) {
 			return "", Problemf(NothingToCancel, "No Update %s of Stack %s goes on; leave data.update out to cancel the one that does", r.Update, w.Stack.Name)
 		}
-		return u.Name, nil
+		return r.Update, nil
 	}
 	for _, name := range running(w) {
-		u := w.Updates[name]
-		claimed := w.Stack.Status.CurrentUpdate != nil && w.Stack.Status.CurrentUpdate.Name == name
-		if u == nil && claimed || u != nil && !u.Settled() {
+		if goesOn(w, name) {
 			return name, nil
 		}
 	}

@@ -59,6 +59,10 @@ func claims(name string) func(*World) {
 	return func(w *World) { w.Stack.Status.CurrentUpdate = &pulumiv1.CurrentStackUpdate{Name: name} }
 }
 
+func canceled(names ...string) func(*World) {
+	return func(w *World) { w.Stack.Annotations[pulumiv1.AnnotationCancel] = strings.Join(names, ",") }
+}
+
 func runs(name string) func(*World) {
 	return func(w *World) { w.Workspace.Status.Run = &autov1alpha1.RunLock{Name: name} }
 }
@@ -103,6 +107,16 @@ func TestDecideAnnotations(t *testing.T) {
 		"Cancel what is named": {
 			r: named("by-hand"), world: world(claims("app-1"), update("app-1", false), update("by-hand", false)),
 			key: pulumiv1.AnnotationCancel, value: "by-hand", about: "by-hand",
+		},
+		"Cancel another beside what is to be cancelled": {
+			r: named("by-hand"), world: world(canceled("done", "app-1", "gone", "others"), claims("app-1"), update("done", true), update("app-1", false), update("by-hand", false), func(w *World) {
+				update("others", false)(w)
+				w.Updates["others"].Spec.WorkspaceName = "other"
+			}),
+			key: pulumiv1.AnnotationCancel, value: "app-1,by-hand", about: "by-hand",
+		},
+		"Cancel what is to be cancelled": {
+			r: ask(Cancel), world: world(canceled("app-1"), claims("app-1"), update("app-1", false)), key: pulumiv1.AnnotationCancel, value: "app-1", about: "app-1",
 		},
 		"Cancel where nothing runs":     {r: ask(Cancel), world: world(), why: NothingToCancel, says: "nothing to cancel"},
 		"Cancel where all is done":      {r: ask(Cancel), world: world(claims("app-1"), update("app-1", true)), why: NothingToCancel, says: "nothing to cancel"},
@@ -241,7 +255,8 @@ func TestNeeds(t *testing.T) {
 		"cancel of one":      {named, world(claims("app-1")), []string{"x"}},
 		"cancel":             {ask(Cancel), world(runs("h"), claims("app-1")), []string{"h", "app-1"}},
 		"cancel, claim runs": {ask(Cancel), world(runs("app-1"), claims("app-1")), []string{"app-1"}},
-		"cancel of nothing":  {ask(Cancel), world(func(w *World) { w.Workspace = nil }), nil},
+		"cancel of nothing":  {ask(Cancel), world(func(w *World) { w.Workspace = nil }), []string{}},
+		"one more cancel":    {named, world(canceled("a", "b")), []string{"a", "b", "x"}},
 	} {
 		if diff := cmp.Diff(c.want, Needs(c.r, c.world)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -97,7 +97,7 @@ func asksToStop(w LaunchWorld) bool {
 	if w.Update.DeletionTimestamp != nil {
 		return true
 	}
-	return w.Stack != nil && w.Stack.Annotations[pulumiv1.AnnotationCancel] == w.Update.Name
+	return w.Stack != nil && slices.Contains(w.Stack.AsksToCancel(), w.Update.Name)
 }
 
 func stop(u *autov1alpha1.Update) LaunchVerdict {

@@ -42,7 +42,7 @@ func TestAssessLaunch(t *testing.T) {
 	noStack := func(w *LaunchWorld) { w.Stack = nil }
 	noProgram := func(w *LaunchWorld) { w.Program = nil }
 	cancels := stack(func(s *pulumiv1.Stack) {
-		s.Annotations = map[string]string{pulumiv1.AnnotationCancel: "app-1"}
+		s.Annotations = map[string]string{pulumiv1.AnnotationCancel: "another, app-1"}
 	})
 	of := func(change func(*autov1alpha1.UpdateSpec)) *autov1alpha1.Update {
 		return madeUpdate(func(u *autov1alpha1.Update) { change(&u.Spec) })

@@ -12,7 +12,7 @@ const (
 	AnnotationSuspend = "updraft.dev/suspend"
 	// AnnotationLetGo, if "true", releases a deleted Stack without a destroy.
 	AnnotationLetGo = "updraft.dev/let-go"
-	// AnnotationCancel names the Update to cancel.
+	// AnnotationCancel names the Updates to cancel, separated by commas: see AsksToCancel.
 	AnnotationCancel = "updraft.dev/cancel"
 	// AnnotationPaths are globs of what in its repository the Stack depends on,
 	// separated by commas: a commit that touches none of them starts no run.

@@ -30,6 +30,11 @@ func (s *StackStatus) MarkStalled(generation int64, now metav1.Time, reason Stal
 	s.set(StalledCondition, metav1.ConditionTrue, string(reason), message, generation, now)
 }
 
+// AsksToCancel are the Updates that the Stack's annotation asks to cancel.
+func (s *Stack) AsksToCancel() []string {
+	return strings.FieldsFunc(s.Annotations[AnnotationCancel], func(r rune) bool { return r == ',' || r == ' ' })
+}
+
 // maxMessage is what the API server takes of a condition's message, in bytes.
 const maxMessage = 32768
 
