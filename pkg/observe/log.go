@@ -26,6 +26,15 @@ type handler struct{ slog.Handler }
 // ended marks the line of a look itself.
 type ended struct{}
 
+// Enabled takes what is a part of a look whatever the level is: what a look did
+// counts for its span and its metric too.
+func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
+	if _, own := ctx.Value(ended{}).(*Look); !own && level == slog.LevelInfo && lookOf(ctx) != nil {
+		return true
+	}
+	return h.Handler.Enabled(ctx, level)
+}
+
 // Handle passes on what is not a part of a look's line.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	of, own := ctx.Value(ended{}).(*Look)
@@ -38,7 +47,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	}
 	if l := lookOf(ctx); l != nil && r.Level == slog.LevelInfo {
 		l.note(r)
-		if !h.Enabled(ctx, slog.LevelDebug) {
+		if !h.Handler.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
 	}

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	corev1 "k8s.io/api/core/v1"
@@ -125,6 +127,20 @@ func TestALookThatDidSomethingIsOneLine(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, o.lines(t)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTheLevelOfTheLogChangesNothingElse(t *testing.T) {
+	o := begin(t, true, "")
+	o.look.log = NewLogger(&o.log, slog.LevelWarn)
+	o.look.log.InfoContext(o.ctx, "Swept", "reason", "Missed")
+	o.look.End(o.ctx, http.StatusNoContent)
+	if o.log.String() != "" {
+		t.Errorf("log: %s", o.log.String())
+	}
+	spans := o.spans.Ended()
+	if len(spans) != 1 || !slices.Contains(spans[0].Attributes(), attribute.String("updraft.reason", "Missed")) {
+		t.Errorf("spans: %+v", spans)
 	}
 }
 
