@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/updraft-dev/updraft/pkg/event"
+	"github.com/updraft-dev/updraft/pkg/record"
 	"github.com/updraft-dev/updraft/pkg/stack"
 	"github.com/updraft-dev/updraft/pkg/transport"
 )
@@ -37,26 +38,29 @@ func (f *Function) pushed(ctx context.Context, e cloudevents.Event, about event.
 		id := poll.String() + "/" + strconv.FormatInt(f.Now().UnixMilli(), 10)
 		failed = append(failed, f.Broker.Send(ctx, event.NewDue(Name, id, poll)))
 	}
-	f.Log.Info("Push looked into", "push", about.Name, "polls", len(polls))
+	f.Log.InfoContext(ctx, "Push looked into", "push", about.Name, "polls", len(polls))
 	return errors.Join(failed...)
 }
 
 // following are the polls, of all namespaces, that ask for what a push is of.
 func (f *Function) following(ctx context.Context, push string) ([]event.Ref, error) {
-	list, err := f.Clients.Pulumi.PulumiV1().Stacks(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the Stacks that a push may concern: %w", err)
-	}
 	var polls []event.Ref
-	for i := range list.Items {
-		poll, needed := stack.PollOf(&list.Items[i])
-		if !needed || !slices.Contains(event.PushNames(poll.Repository, poll.Ref), push) {
-			continue
+	err := record.Pages(func(o metav1.ListOptions) (string, error) {
+		list, err := f.Clients.Pulumi.PulumiV1().Stacks(metav1.NamespaceAll).List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("cannot list the Stacks that a push may concern: %w", err)
 		}
-		ref := event.Ref{Kind: event.KindPoll, Namespace: poll.Namespace, Name: poll.Name()}
-		if !slices.Contains(polls, ref) {
-			polls = append(polls, ref)
+		for i := range list.Items {
+			poll, needed := stack.PollOf(&list.Items[i])
+			if !needed || !slices.Contains(event.PushNames(poll.Repository, poll.Ref), push) {
+				continue
+			}
+			ref := event.Ref{Kind: event.KindPoll, Namespace: poll.Namespace, Name: poll.Name()}
+			if !slices.Contains(polls, ref) {
+				polls = append(polls, ref)
+			}
 		}
-	}
-	return polls, nil
+		return list.Continue, nil
+	})
+	return polls, err
 }

@@ -19,9 +19,6 @@ import (
 // Name of the function, and of its ServiceAccount.
 const Name = "updraft-sweep"
 
-// page is how many objects one LIST brings.
-const page = 500
-
 // Function is the sweep function.
 type Function struct {
 	Clients *record.Clients
@@ -88,7 +85,9 @@ func (f *Function) sweep(ctx context.Context, e cloudevents.Event, now time.Time
 func (f *Function) world(ctx context.Context) (World, error) {
 	var w World
 	pulumi, auto := f.Clients.Pulumi.PulumiV1(), f.Clients.Pulumi.AutoV1alpha1()
-	err := pages(func(o metav1.ListOptions) (string, error) {
+	// Stacks come first: an object that was made for a Stack which is younger than the
+	// list is then looked at for nothing, which is harmless, and none is missed.
+	err := record.Pages(func(o metav1.ListOptions) (string, error) {
 		list, err := pulumi.Stacks("").List(ctx, o)
 		if err != nil {
 			return "", fmt.Errorf("cannot list Stacks: %w", err)
@@ -118,24 +117,4 @@ func (f *Function) world(ctx context.Context) (World, error) {
 		return list.Continue, nil
 	})
 	return w, err
-}
-
-// pages runs each list from its first page to its last. Stacks come first: an
-// object that was made for a Stack which is younger than the list is then looked
-// at for nothing, which is harmless, and none is missed.
-func pages(lists ...func(metav1.ListOptions) (string, error)) error {
-	for _, list := range lists {
-		options := metav1.ListOptions{Limit: page}
-		for {
-			next, err := list(options)
-			if err != nil {
-				return err
-			}
-			if next == "" {
-				break
-			}
-			options.Continue = next
-		}
-	}
-	return nil
 }

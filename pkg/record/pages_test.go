@@ -1,4 +1,4 @@
-package sweep
+package record
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestListsAreReadPageByPageOneAfterTheOther(t *testing.T) {
 			return next[o.Continue], nil
 		}
 	}
-	err := pages(list("stacks", map[string]string{"": "2", "2": "3"}), list("updates", nil))
+	err := Pages(list("stacks", map[string]string{"": "2", "2": "3"}), list("updates", nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestListsAreReadPageByPageOneAfterTheOther(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	broken := errors.New("x")
-	if err := pages(func(metav1.ListOptions) (string, error) { return "", broken }, list("never", nil)); !errors.Is(err, broken) {
+	if err := Pages(func(metav1.ListOptions) (string, error) { return "", broken }, list("never", nil)); !errors.Is(err, broken) {
 		t.Errorf("error = %v", err)
 	}
 	if asked[len(asked)-1] == "never" {
