@@ -77,7 +77,7 @@ BENCH_FLAGS ?=
 
 .PHONY: install
 install: registry build $(BIN)/kubectl $(BIN)/ko ## Install Updraft on KUBECONFIG's cluster, with images that go to KO_DOCKER_REPO
-	@$(BIN)/updraft preflight
+	@set -o pipefail; $(BIN)/kubectl kustomize $(OVERLAY) | $(BIN)/updraft preflight -f -
 	@manifests=$$(mktemp) && trap 'rm -f "$$manifests"' EXIT && \
 		hack/resolve.sh $(OVERLAY) $(VERSION) --sbom=none $(KO_FLAGS) >"$$manifests" && $(BIN)/updraft install -f "$$manifests"
 

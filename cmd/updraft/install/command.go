@@ -39,7 +39,8 @@ whether they are up, at the networking layer, at the rights of whoever calls it,
 and whether the Pulumi Kubernetes Operator runs: both would act on the same
 objects.`,
 		Example: `  updraft preflight
-  updraft preflight -f release/updraft.yaml   # also the rights that applying this file takes`,
+  updraft preflight -f release/updraft.yaml   # what this file takes: its Broker's class, the rights to apply it
+  kubectl kustomize config | updraft preflight -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.with(c, f.file != "", func(ctx context.Context, cl *cluster, objects []*unstructured.Unstructured) error {
@@ -70,6 +71,9 @@ release writes, or what make install makes of the sources.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.with(c, true, func(ctx context.Context, cl *cluster, objects []*unstructured.Unstructured) error {
+				if err := resolved(objects); err != nil {
+					return err
+				}
 				return cl.install(ctx, objects, f.despite)
 			})
 		},

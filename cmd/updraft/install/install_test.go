@@ -42,6 +42,21 @@ func TestPreflightNamesAllThatIsMissing(t *testing.T) {
 	}
 }
 
+// Preflight looks for what the manifests take, whose images need not be built yet.
+func TestPreflightLooksForTheBrokerOfTheManifests(t *testing.T) {
+	w := newWorld(t)
+	sources := string(kustomize(t))
+	w.write([]byte(sources))
+	w.fails([]string{"names an image by its source"}, "install", "-f", w.manifests)
+	if out, _ := w.updraft("preflight", "-f", w.manifests); !strings.Contains(out, "MTChannelBasedBroker has no Deployment") {
+		t.Error("the class of config is not looked for")
+	}
+	w.write([]byte(strings.ReplaceAll(sources, "MTChannelBasedBroker", "Kafka")))
+	if out, _ := w.updraft("preflight", "-f", w.manifests); strings.Contains(out, "MTChannelBasedBroker") || !strings.Contains(out, "the Broker is of the class Kafka") {
+		t.Error("another class than that of the manifests is looked for")
+	}
+}
+
 // TestLifeOfAnInstallation goes from an empty cluster to an empty cluster.
 // Knative's controllers are stand-ins, see standInKnative and standInControllers.
 func TestLifeOfAnInstallation(t *testing.T) {

@@ -37,9 +37,6 @@ func readManifests(in io.Reader) ([]*unstructured.Unstructured, error) {
 		if object.GetKind() == "" || object.GetName() == "" {
 			return nil, errors.New("the manifests have a document that is no Kubernetes object")
 		}
-		if strings.Contains(string(document), "ko://") {
-			return nil, fmt.Errorf("%s names an image by its source: use release/updraft.yaml, or make install", title(object))
-		}
 		objects = append(objects, object)
 	}
 	for _, object := range objects {
@@ -48,6 +45,21 @@ func readManifests(in io.Reader) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	return nil, fmt.Errorf("the manifests are no installation of Updraft: they have no namespace %s", systemNamespace)
+}
+
+// resolved refuses images that nobody could pull: config itself names each by its
+// source.
+func resolved(objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		document, err := object.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("cannot read the manifests: %w", err)
+		}
+		if strings.Contains(string(document), "ko://") {
+			return fmt.Errorf("%s names an image by its source: use release/updraft.yaml, or make install", title(object))
+		}
+	}
+	return nil
 }
 
 // title of an object, for a person.
