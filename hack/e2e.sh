@@ -15,23 +15,36 @@ cd "$(dirname "$0")/.."
 if [ -z "${KUBECONFIG:-}" ]; then
 	make_cluster
 	COLLECTOR_IMAGE=$(image collector .bin/collector)
-	export COLLECTOR_IMAGE
+	export COLLECTOR_IMAGE OWN_CLUSTER=1
 fi
+
+# Knative's tracing goes back to what it was on a cluster that is somebody's. What is
+# installed stays when a test has failed, to be looked at.
+as_found= installed= work=$(mktemp -d)
+leave() {
+	code=$?
+	rm -rf "$work"
+	if [ -n "$as_found" ]; then knative_tracing "$as_found" || code=1; fi
+	if [ $code != 0 ] && [ -n "$installed" ]; then
+		echo "Updraft stays installed, to be looked at; make uninstall takes it away" >&2
+	fi
+	exit $code
+}
+trap leave EXIT
 
 # The trace of a change holds Knative's own spans if its tracing is on.
 observability=
 if [ -n "${COLLECTOR_IMAGE:-}" ]; then
 	collector=http://collector.updraft-e2e-traces.svc.cluster.local:4318/v1
 	observability="tracing-protocol: http/protobuf, tracing-endpoint: \"$collector/traces\", tracing-sampling-rate: \"1\""
+	if [ -z "${OWN_CLUSTER:-}" ]; then as_found=$(knative_tracing_now); fi
 	knative_tracing "$observability"
 	observability+=", metrics-protocol: http/protobuf, metrics-endpoint: \"$collector/metrics\""
 fi
 
-# The overlay is where kustomize finds config from.
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 found=
 if "$kubectl" get namespace updraft-system >/dev/null 2>&1; then found=1; else go run ./test/objects/list >"$work/before"; fi
+installed=1
 install_updraft "$work/overlay" "$observability"
 
 say "Testing"
@@ -55,6 +68,7 @@ say "Uninstalling"
 make --no-print-directory uninstall
 go run ./test/objects/list >"$work/after"
 # What Knative makes by itself when it is first used is its own.
+installed=
 if ! diff "$work/before" "$work/after"; then
 	echo "The cluster is not as it was before Updraft was installed: < is gone, > is left" >&2
 	exit 1

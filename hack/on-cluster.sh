@@ -30,6 +30,16 @@ knative_tracing() {
 	"$kubectl" -n knative-eventing rollout status "${deployments[@]}" --timeout=180s
 }
 
+# knative_tracing_now prints KEYS as they are: null is a key that is not there.
+knative_tracing_now() {
+	# Without data the metadata serve, which have none of the keys either.
+	local key template='{{define "value"}}{{if .}}{{printf "%q" .}}{{else}}null{{end}}{{end}}{{$data := or .data .metadata}}'
+	for key in tracing-protocol tracing-endpoint tracing-sampling-rate; do
+		template+="$key: {{template \"value\" (index \$data \"$key\")}}, "
+	done
+	"$kubectl" -n knative-eventing get configmap config-observability -o go-template="$template" | sed 's/, $//'
+}
+
 # install_updraft FOLDER [KEYS] installs Updraft with functions that scale to zero after
 # seconds, RUN_IMAGE, if there is one, as the image of runs, and these keys of
 # config-observability. FOLDER, which is made, is the overlay.
