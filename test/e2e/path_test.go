@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,6 +90,33 @@ func TestAStackThatIsAppliedWhileTheSourceIsDown(t *testing.T) {
 	}
 	s.apply(s.stackOf("app", ""))
 	s.awaitReady("app")
+}
+
+// TestAStackThatIsAppliedWhileTheBrokerIsDown loses the event for good, too: nothing
+// takes what the source sends. The sweep that finds the Stack is brought by what
+// changes when the Broker is whole again, and not by the time.
+func TestAStackThatIsAppliedWhileTheBrokerIsDown(t *testing.T) {
+	if os.Getenv("OWN_CLUSTER") == "" {
+		t.Skip("others may use this cluster's Broker: make e2e without KUBECONFIG has a cluster of its own")
+	}
+	s := newSpace(t)
+	s.program()
+	dispatcher := func(replicas string) {
+		s.kubectl("scale", "deployment", "imc-dispatcher", "-n", "knative-eventing", "--replicas="+replicas)
+		s.kubectl("rollout", "status", "deployment/imc-dispatcher", "-n", "knative-eventing", "--timeout="+patience.String())
+	}
+	t.Cleanup(func() {
+		_ = s.command(context.Background(), "", "scale", "deployment", "imc-dispatcher", "-n", "knative-eventing", "--replicas=1").Run()
+	})
+	dispatcher("0")
+	s.kubectl("wait", "pods", "-n", "knative-eventing", "-l", "app.kubernetes.io/component=imc-dispatcher", "--for=delete", "--timeout="+patience.String())
+	s.apply(s.stackOf("app", ""))
+	time.Sleep(5 * time.Second) // the source tries no longer
+	if got := s.stack("app"); len(got.Status.Conditions) > 0 {
+		t.Fatal("its event was not lost")
+	}
+	dispatcher("1")
+	s.await(time.Minute, "app", "is Ready", isReady)
 }
 
 func TestNamespacesComeAndGoInMidRun(t *testing.T) {
