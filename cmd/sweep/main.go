@@ -11,7 +11,7 @@ import (
 
 func main() {
 	start.Main(sweep.Name, func(p start.Parts) transport.Handle {
-		f := &sweep.Function{Clients: p.Clients, Broker: p.Broker, Now: time.Now, Log: p.Log}
+		f := &sweep.Function{Clients: p.Clients, Broker: p.Broker, Now: time.Now, Log: p.Log, Patience: sweep.Patience()}
 		return f.Handle
 	})
 }

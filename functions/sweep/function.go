@@ -10,6 +10,7 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/updraft-dev/updraft/pkg/event"
 	"github.com/updraft-dev/updraft/pkg/record"
@@ -25,6 +26,10 @@ type Function struct {
 	Broker  transport.Sender
 	Now     func() time.Time
 	Log     *slog.Logger
+	// Patience is how often a due is sent, and how long it is waited before it is sent
+	// again, when the Broker does not take it: a sweep is often asked for because the
+	// Broker was restarted. Default: once.
+	Patience wait.Backoff
 
 	mu sync.Mutex
 	// began is when this pod last began a sweep that came to its end.
@@ -43,12 +48,23 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 	if covered(e.Time(), f.began) {
 		return nil
 	}
-	now := f.Now()
-	if err := f.sweep(ctx, e, now); err != nil {
-		return err
+	for {
+		now := f.Now()
+		atOnce, err := f.sweep(ctx, e, now)
+		if err != nil {
+			return err
+		}
+		f.began = now
+		if atOnce {
+			return nil
+		}
+		// What came after the look and before the Broker took events is lost as well.
 	}
-	f.began = now
-	return nil
+}
+
+// Patience that is over within the time that a sweep has, which is a minute.
+func Patience() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Steps: 9} // 37 s
 }
 
 // covered says that a sweep which began then has seen all that was before told,
@@ -57,29 +73,46 @@ func covered(told, began time.Time) bool {
 	return !told.IsZero() && told.Add(clocks).Before(began)
 }
 
-func (f *Function) sweep(ctx context.Context, e cloudevents.Event, now time.Time) error {
+// sweep says whether the Broker took all that was sent at the first try.
+func (f *Function) sweep(ctx context.Context, e cloudevents.Event, now time.Time) (atOnce bool, err error) {
 	w, err := f.world(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	missed := Missed(w)
+	missed, atOnce := Missed(w), true
 	for _, ref := range missed {
 		id := ref.String() + "/" + strconv.FormatInt(now.UnixMilli(), 10)
-		if err := f.Broker.Send(ctx, event.NewDue(Name, id, ref)); err != nil {
-			return err
+		tries, err := f.send(ctx, event.NewDue(Name, id, ref))
+		if err != nil {
+			return false, err
 		}
+		atOnce = atOnce && tries == 1
 	}
 	expired := Expired(w.Updates, now)
 	for i := range expired {
 		u := &expired[i]
 		if err := record.Gone(f.Clients.Pulumi.AutoV1alpha1().Updates(u.Namespace).Delete(ctx, u.Name, record.Only(u))); err != nil {
-			return fmt.Errorf("cannot delete expired Update %s: %w", u.Name, err)
+			return false, fmt.Errorf("cannot delete expired Update %s: %w", u.Name, err)
 		}
 	}
 	if len(missed)+len(expired) > 0 {
 		f.Log.InfoContext(ctx, "Swept", "due", len(missed), "expired", len(expired), "because", e.Type())
 	}
-	return nil
+	return atOnce, nil
+}
+
+func (f *Function) send(ctx context.Context, due cloudevents.Event) (tries int, err error) {
+	patience := f.Patience
+	patience.Steps = max(patience.Steps, 1)
+	waited := wait.ExponentialBackoffWithContext(ctx, patience, func(ctx context.Context) (bool, error) {
+		tries++
+		err = f.Broker.Send(ctx, due)
+		return err == nil, nil
+	})
+	if err == nil {
+		err = waited
+	}
+	return tries, err
 }
 
 func (f *Function) world(ctx context.Context) (World, error) {

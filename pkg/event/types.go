@@ -53,8 +53,6 @@ const (
 	KindJob        = "Job"
 	KindPod        = "Pod"
 	KindDeployment = "Deployment"
-	KindBroker     = "Broker"
-	KindTrigger    = "Trigger"
 	// KindPoll is no object of ours: its name is a hash of a git repository, a
 	// ref and where the credentials are, and stands for the Stacks of the
 	// namespace that share them. It is the name of the PingSource that rings for

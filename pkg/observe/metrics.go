@@ -209,7 +209,7 @@ func looked(ctx context.Context, kind string, idle bool, status int) {
 	}
 	switch kind {
 	case event.KindStack, event.KindWorkspace, event.KindUpdate, event.KindProgram, event.KindJob, event.KindPod,
-		event.KindDeployment, event.KindBroker, event.KindTrigger, event.KindPoll, event.KindPush, event.KindSweep:
+		event.KindDeployment, event.KindPoll, event.KindPush, event.KindSweep:
 	default: // what somebody calls it who may send anything
 		kind = "other"
 	}

@@ -74,6 +74,7 @@ func (s *space) leave() {
 	if s.Failed() {
 		for _, args := range [][]string{
 			{"get", "stacks,workspaces,updates,jobs,pods,events"}, {"get", "stacks,updates", "-o", "yaml"}, {"describe", "pods"},
+			{"get", "brokers,triggers,subscriptions,channels", "-n", systemNamespace}, {"get", "pods", "-n", "knative-eventing"},
 			{"logs", "-l", "updraft.dev/update", "--all-containers", "--tail=50"},
 		} {
 			out, _ := s.command(ctx, "", args...).CombinedOutput()

@@ -9,15 +9,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"k8s.io/client-go/rest"
-	"knative.dev/eventing/pkg/apis/eventing"
-	sourcesv1 "knative.dev/eventing/pkg/apis/sources/v1"
 
 	"github.com/updraft-dev/updraft/config"
 	"github.com/updraft-dev/updraft/pkg/local/broker"
@@ -218,9 +214,6 @@ func (e *Environment) startSources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	source.Spec.Resources = slices.DeleteFunc(source.Spec.Resources, func(r sourcesv1.APIVersionKindSelector) bool {
-		return strings.HasPrefix(r.APIVersion, eventing.GroupName+"/") // the Broker here is no object
-	})
 	watching, scheduled := make(chan struct{}), make(chan struct{})
 	e.goRun("source", func(ctx context.Context) error {
 		return apiserver.Run(ctx, apiserver.Options{

@@ -172,7 +172,7 @@ func TestNumbersOrderWhatDependsOnWhat(t *testing.T) {
 			needs(m, "Broker", o.Spec.Reference.Name)
 		case *sourcesv1.ApiServerSource:
 			needs(m, "ServiceAccount", o.Spec.ServiceAccountName)
-			needs(m, "Broker", o.Spec.Sink.Ref.Name)
+			needs(m, o.Spec.Sink.Ref.Kind, o.Spec.Sink.Ref.Name)
 			needs(m, "Trigger", "updraft-sweep") // else its first event wakes nobody
 		case *sourcesv1.PingSource:
 			needs(m, "Broker", o.Spec.Sink.Ref.Name)
