@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 make_cluster
 found=
 if "$kubectl" get namespace updraft-system >/dev/null 2>&1; then found=1; fi
-knative_tracing "tracing-protocol: none"
+knative_tracing "tracing-protocol: none, tracing-endpoint: null"
 # From zero is waited for 30 times.
 "$kubectl" -n knative-serving patch configmap config-autoscaler --type merge -p 'data: {scale-to-zero-grace-period: 6s}'
 work=$(mktemp -d)
