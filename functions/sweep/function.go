@@ -64,7 +64,7 @@ func (f *Function) Handle(ctx context.Context, e cloudevents.Event) error {
 
 // Patience that is over within the time that a sweep has, which is a minute.
 func Patience() wait.Backoff {
-	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Steps: 9} // 37 s
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Steps: 10} // 37 s
 }
 
 // covered says that a sweep which began then has seen all that was before told,

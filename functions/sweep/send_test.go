@@ -51,7 +51,7 @@ func TestADueIsSentUntilTheBrokerTakesIt(t *testing.T) {
 	for p := Patience(); p.Steps > 1; {
 		total += p.Step()
 	}
-	if total < 20*time.Second || total > 45*time.Second {
+	if total < 30*time.Second || total > 45*time.Second {
 		t.Errorf("patience of %s, for what has a minute", total)
 	}
 }
