@@ -172,8 +172,8 @@ func testNamespaces(t *testing.T, config *rest.Config, selector *metav1.LabelSel
 
 func testLost(t *testing.T, config *rest.Config) {
 	sink := newSink(t, http.StatusInternalServerError) // which the adapter does not try again
-	logged := make(chan string, 1)
-	log := slog.New(slog.NewTextHandler(writer(logged), nil))
+	logged := &lines{}
+	log := slog.New(slog.NewTextHandler(logged, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -181,9 +181,12 @@ func testLost(t *testing.T, config *rest.Config) {
 	}()
 	<-ready
 	configMap(t, kubernetes.NewForConfigOrDie(config), "default", "unlucky")
-	if line := <-logged; !strings.Contains(line, "configmaps/unlucky") || !strings.Contains(line, "500") {
-		t.Errorf("logged %q", line)
-	}
+	planetest.Eventually(t, "its line", func() error { // beside those of what the plane makes by itself
+		if line := logged.with("configmaps/unlucky"); !strings.Contains(line, "500") {
+			return fmt.Errorf("logged %q", line)
+		}
+		return nil
+	})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -274,14 +277,29 @@ func (s *sink) get(key string) cloudevents.Event {
 	return s.events[key]
 }
 
-type writer chan string
+// lines keeps what is logged.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
 
-func (w writer) Write(line []byte) (int, error) {
-	select {
-	case w <- string(line):
-	default:
-	}
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(line))
 	return len(line), nil
+}
+
+// with is the first line that holds text, or none.
+func (l *lines) with(text string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.all {
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+	return ""
 }
 
 func configMap(t *testing.T, client kubernetes.Interface, namespace, name string) *corev1.ConfigMap {
