@@ -66,9 +66,9 @@ fi
 [ -z "$found${KEEP:-}" ] || exit 0
 say "Uninstalling"
 make --no-print-directory uninstall
+installed=
 go run ./test/objects/list >"$work/after"
 # What Knative makes by itself when it is first used is its own.
-installed=
 if ! diff "$work/before" "$work/after"; then
 	echo "The cluster is not as it was before Updraft was installed: < is gone, > is left" >&2
 	exit 1

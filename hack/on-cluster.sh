@@ -30,7 +30,8 @@ knative_tracing() {
 	"$kubectl" -n knative-eventing rollout status "${deployments[@]}" --timeout=180s
 }
 
-# knative_tracing_now prints KEYS as they are: null is a key that is not there.
+# knative_tracing_now prints the keys of tracing as they are, for knative_tracing to set
+# again: null is a key that is not there.
 knative_tracing_now() {
 	# Without data the metadata serve, which have none of the keys either.
 	local key template='{{define "value"}}{{if .}}{{printf "%q" .}}{{else}}null{{end}}{{end}}{{$data := or .data .metadata}}'

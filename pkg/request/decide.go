@@ -3,6 +3,7 @@ package request
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,18 +45,24 @@ type Verdict struct {
 	About string
 }
 
-// Needs names the Updates that the decision needs to see.
+// Needs names the Updates that the decision needs to see, each once.
 func Needs(r Request, w World) []string {
 	switch {
 	case r.Operation.Creates():
 		return []string{UpdateName(r)}
 	case r.Operation != Cancel:
 		return nil
-	case r.Update != "":
-		return append(w.Stack.AsksToCancel(), r.Update)
-	default:
-		return append(w.Stack.AsksToCancel(), running(w)...)
 	}
+	names, more := w.Stack.AsksToCancel(), running(w)
+	if r.Update != "" {
+		more = []string{r.Update}
+	}
+	for _, name := range more {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // running are the Updates that may go on, those that run first.

@@ -256,6 +256,7 @@ func TestNeeds(t *testing.T) {
 		"cancel":             {ask(Cancel), world(runs("h"), claims("app-1")), []string{"h", "app-1"}},
 		"cancel, claim runs": {ask(Cancel), world(runs("app-1"), claims("app-1")), []string{"app-1"}},
 		"cancel of nothing":  {ask(Cancel), world(func(w *World) { w.Workspace = nil }), []string{}},
+		"the same cancel":    {ask(Cancel), world(canceled("app-1"), runs("h"), claims("app-1")), []string{"app-1", "h"}},
 		"one more cancel":    {named, world(canceled("a", "b")), []string{"a", "b", "x"}},
 	} {
 		if diff := cmp.Diff(c.want, Needs(c.r, c.world)); diff != "" {

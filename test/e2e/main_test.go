@@ -16,8 +16,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -25,8 +30,12 @@ import (
 	"github.com/updraft-dev/updraft/pkg/record"
 )
 
-// systemNamespace is where Updraft is installed.
-const systemNamespace = "updraft-system"
+const (
+	// systemNamespace is where Updraft is installed.
+	systemNamespace = "updraft-system"
+	// namespaces is how the names of the tests' own begin.
+	namespaces = "updraft-e2e-"
+)
 
 // cluster is what all tests share.
 var cluster struct {
@@ -39,7 +48,7 @@ var cluster struct {
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
-	if err != nil {
+	if err = errors.Join(err, gone(context.Background())); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
@@ -61,6 +70,27 @@ func run(m *testing.M) (code int, err error) {
 	defer stopCollector()
 	code = m.Run()
 	return code, errors.Join(cluster.witness.check(ctx), checkCollected(ctx))
+}
+
+// gone waits until the tests' namespaces are, so that what comes next finds nothing of
+// ours in them.
+func gone(ctx context.Context) error {
+	if cluster.clients == nil {
+		return nil
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(tick) {
+		all, err := cluster.clients.Core.Namespaces().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(all.Items, func(n corev1.Namespace) bool { return !strings.HasPrefix(n.Name, namespaces) })
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("namespace %s is left after %s: %v", left[0].Name, patience, left[0].Status.Conditions)
+		}
+	}
 }
 
 func connect() (err error) {

@@ -56,7 +56,7 @@ func newSpace(t *testing.T) *space {
 	t.Helper()
 	labels := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 	made, err := cluster.clients.Core.Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "updraft-e2e-", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: namespaces, Labels: labels},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -16,12 +16,11 @@ import (
 
 // TestTheSamplesOfSubscribers has both samples at once: notify prints what becomes of
 // the Stacks of chained, of which one starts when the other has succeeded. It is not
-// Parallel: beside other tests on two cores Knative's webhooks were restarted, and a
-// Trigger that was refused by them then was not Ready for minutes.
+// Parallel: beside other tests on two cores the Triggers were not Ready for minutes,
+// and Knative's webhook of channels had been restarted.
 func TestTheSamplesOfSubscribers(t *testing.T) {
-	var s *space
-	t.Cleanup(func() { s.unsubscribe("notify", "chained") }) // after what is told of a failure
-	s = newSpace(t)
+	t.Cleanup(func() { unsubscribe(t, "notify", "chained") }) // after what is told of a failure
+	s := newSpace(t)
 	notify, chained := s.resolved("notify"), s.resolved("chained")
 	s.applyAnywhere(notify)
 	s.applyAnywhere(chained)
@@ -80,9 +79,10 @@ func (s *space) applyAnywhere(manifest string) {
 }
 
 // unsubscribe deletes the Triggers, which are in the Broker's namespace.
-func (s *space) unsubscribe(triggers ...string) {
+func unsubscribe(t *testing.T, triggers ...string) {
+	t.Helper()
 	out, err := exec.Command(kubectlPath(), append([]string{"delete", "trigger", "-n", systemNamespace, "--ignore-not-found"}, triggers...)...).CombinedOutput()
 	if err != nil {
-		s.Errorf("the Triggers of samples are left: %v\n%s", err, out)
+		t.Errorf("the Triggers of samples are left: %v\n%s", err, out)
 	}
 }

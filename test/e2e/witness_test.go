@@ -38,7 +38,7 @@ func newWitness(ctx context.Context) (*witness, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := cluster.clients.Core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "updraft-e2e-witness-"}}, metav1.CreateOptions{})
+	made, err := cluster.clients.Core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespaces + "witness-"}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
